@@ -24,7 +24,7 @@ from pydantic_settings import (
 )
 
 from app.file_urls import check_url, is_url
-from kraft_core.protocol.host_port import parse_host_port
+from kraft_core.protocol.host_port import bracketed, parse_host_port
 from kraft_core.security.client_properties import load_client_properties, load_client_security
 from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.security.properties import SecurityConfigError
@@ -300,15 +300,8 @@ class Settings(BaseSettings):
     def host_names(self) -> frozenset[str]:
         """Allowed names of a Host header, in lower case and without port."""
         public = re.sub(r"^https?://|:\d+$", "", self.public_url) if self.public_url else ""
-        bound = f"[{self.host}]" if _is_ipv6(self.host) else self.host
-        return frozenset(name.lower() for name in (*LOOPBACK_NAMES, *self.allowed_hosts, public, bound) if name)
-
-
-def _is_ipv6(text: str) -> bool:
-    try:
-        return ipaddress.ip_address(text).version == 6
-    except ValueError:
-        return False
+        names = (*LOOPBACK_NAMES, *self.allowed_hosts, public, bracketed(self.host))
+        return frozenset(name.lower() for name in names if name)
 
 
 def load_settings(path: Path | None = None, **overrides: Any) -> Settings:

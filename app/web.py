@@ -60,6 +60,7 @@ from app.services import Services
 from app.startup import Startup, StartupGate
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.host_port import host_port
 
 log = structlog.get_logger(__name__)
 
@@ -166,7 +167,7 @@ def create_app(
     settings.web_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     connections = connections_allowed()
     slots = Slots(connections, settings.body_bytes_max)
-    url = settings.public_url or base_url or f"http://{settings.host}:{settings.http_port}"
+    url = settings.public_url or base_url or f"http://{host_port(settings.host, settings.http_port)}"
     services = make_services(settings, Database(settings.sqlalchemy_url), url)
     metrics = Metrics(services.cluster, services.database.outage, services.upkeep)
     retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
@@ -289,11 +290,11 @@ def run_web(settings: Settings) -> int:
     try:
         listener = listen(settings.host, settings.http_port)
     except OSError as busy:
-        print(f"conclave: cannot listen on {settings.host}:{settings.http_port}: {busy.strerror}", file=sys.stderr)  # noqa: T201 - output for the operator
+        where = host_port(settings.host, settings.http_port)
+        print(f"conclave: cannot listen on {where}: {busy.strerror}", file=sys.stderr)  # noqa: T201 - output for the operator
         return 1
     port = listener.getsockname()[1]
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    url = settings.public_url or f"http://{host}:{port}"
+    url = settings.public_url or f"http://{host_port(settings.host, port)}"
     app = create_app(settings, url, lambda: _announce(app, server, url))
     services: Services = app.state.services
     server = WebServer(

@@ -9,7 +9,7 @@ import io
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +73,9 @@ def apache_command(heap: str = HEAP) -> list[str]:
 class Cluster:
     """Controllers of one side in new folders. Nodes are started one by one or by `start`."""
 
-    def __init__(self, side: Side, folder: Path, size: int, heap: str = HEAP) -> None:
+    def __init__(
+        self, side: Side, folder: Path, size: int, heap: str = HEAP, features: Mapping[str, int] | None = None
+    ) -> None:
         self.side = side
         self._heap = heap
         self.quorum = conclave.Quorum(folder, size, {**SETTINGS, **side.settings})
@@ -81,7 +83,7 @@ class Cluster:
         self.broker_epochs: dict[int, int] = {}
         with redirect_stdout(io.StringIO()):
             for node_id in self.quorum.node_ids:
-                self.quorum.format(node_id)
+                self.quorum.format(node_id, features=features)
 
     def start_node(self, node_id: int) -> kafka.Process:
         """Start one node of this side."""
@@ -170,10 +172,10 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def cluster(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
+def cluster(side: Side, size: int, heap: str = HEAP, features: Mapping[str, int] | None = None) -> Iterator[Cluster]:
     """Yield a formatted cluster that is not started. Its processes are killed and its folders removed at the end."""
     with tempfile.TemporaryDirectory(prefix="conclave-bench-", ignore_cleanup_errors=True) as folder:
-        found = Cluster(side, Path(folder) / "quorum", size, heap)
+        found = Cluster(side, Path(folder) / "quorum", size, heap, features)
         try:
             yield found
         finally:
@@ -181,9 +183,9 @@ def cluster(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
 
 
 @contextmanager
-def running(side: Side, size: int, heap: str = HEAP) -> Iterator[Cluster]:
-    """Yield a running cluster with a stable leader and three registered brokers."""
-    with cluster(side, size, heap) as found:
+def running(side: Side, size: int, heap: str = HEAP, features: Mapping[str, int] | None = None) -> Iterator[Cluster]:
+    """Yield a running cluster with a stable leader and three registered brokers; `features` replace default levels."""
+    with cluster(side, size, heap, features) as found:
         found.start()
         found.register_brokers()
         found.wait_until_caught_up()  # the leader may change while the last node starts

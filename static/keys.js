@@ -52,7 +52,7 @@
   const build = () => {
     const form = document.createElement("form");
     input = document.createElement("input");
-    Object.assign(input, { type: "text", autocomplete: "off", placeholder: "Page, topic or broker", maxLength: 249 });
+    Object.assign(input, { type: "text", autocomplete: "off", placeholder: "Page, topic, broker or group", maxLength: 249 });
     for (const [name, value] of [["aria-label", "Search or go to"], ["role", "combobox"], ["aria-expanded", "true"], ["aria-controls", "palette-found"]]) {
       input.setAttribute(name, value);
     }
@@ -90,7 +90,7 @@
     if (!help) {
       const rows = document.createElement("dl");
       rows.className = "keys";
-      const names = [["Ctrl K", "Search or go to a page, topic or broker"], ["/", "Search on this page"], ["?", "This list"], ["Esc", "Close"]];
+      const names = [["Ctrl K", "Search or go to a page, topic, broker or group"], ["/", "Search on this page"], ["?", "This list"], ["Esc", "Close"]];
       for (const [letter, href] of Object.entries(GO)) {
         const link = document.querySelector(`.side nav a[href="${href}"]`);
         if (link) names.push([`g ${letter}`, link.textContent.trim()]);

@@ -1,8 +1,9 @@
 """What holds for all tests.
 
-In CI nothing is skipped in silence. No example of a property is judged by its time. What Hypothesis draws depends on
-its seed alone (`--hypothesis-seed`, which `make test` takes from the committed tree): no examples are kept from earlier
-runs, and no constants are taken from the modules that happen to be loaded.
+In CI nothing is skipped in silence. A test of real processes that fails there is tried once more, since it can lose a
+race for a port or a core; pytest shows why it failed and counts it as rerun. No example of a property is judged by its
+time. What Hypothesis draws depends on its seed alone (`--hypothesis-seed`, which `make test` takes from the committed
+tree): no examples are kept from earlier runs, and no constants are taken from the modules that happen to be loaded.
 """
 
 import os
@@ -37,10 +38,19 @@ LONG_MODULES = (
 )
 
 
+REAL = ("browser", "interop", "postgresql", "spark")
+"""Marks of tests that start programs other than ours."""
+REAL_FOLDERS = ("tests/hostile", "tests/install", "tests/testing")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest modules, so that no worker is left alone with one of them at the end."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONG_MODULES))
+    if os.environ.get("CI"):
+        for item in items:
+            if any(map(item.get_closest_marker, REAL)) or any(map(item.path.parent.as_posix().endswith, REAL_FOLDERS)):
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,10 +12,15 @@ from app.cluster.cluster import Cluster
 from app.db.database import Database
 from app.reports.executor import plan_store
 from app.reports.executor.copied import known_log_dirs, with_sizes
+from app.reports.executor.cordons import LeftCordon, left_cordons, to_uncordon
 from app.reports.executor.driver import PlanExecutor
 from app.reports.executor.models import PlanRecord
 from app.reports.executor.plan_store import Counts, NewPlan
+from app.reports.executor.throttles import CORDONED
 from app.security.service import Security
+from kraft_core.clients.admin.configs import ConfigChange
+from kraft_core.configs.alter_config_op import AlterConfigOp
+from kraft_core.configs.config_resource import BROKER
 
 
 class PlanActions(Audited):
@@ -75,6 +80,32 @@ class PlanActions(Audited):
         by = caller.principal.audit_name
         change = partial(plan_store.cancel, cluster_id=cluster_id, plan_id=plan_id, by=by, begun=begun)
         return await self._changed(caller, "cancel", plan_id, change, {"begun": begun}, validate_only)
+
+    async def left_cordons(self, record: PlanRecord) -> list[LeftCordon]:
+        """Return the cordons that a plan has left."""
+        return await self._database.read(left_cordons, record, self._cluster.image)
+
+    async def uncordon(
+        self, caller: Caller, cluster_id: str, plan_id: int, *, validate_only: bool = False
+    ) -> PlanRecord:
+        """Remove the cordons that an ended plan has left. Raises KafkaError, ConnectionError at the first failure.
+
+        Log directories that stay cordoned are set through the broker, which alone accepts them; in a dry run these are
+        not validated.
+        """
+        image, configs = self._cluster.image, self._cluster.admin.configs
+        record, left = await self._database.read(to_uncordon, cluster_id, plan_id, image)
+        detail = {str(each.broker_id): each.after for each in left}
+        async with self._audited(caller, "plan.uncordon", f"plan/{plan_id}", detail, validate_only) as outcome:
+            for each in left:
+                if each.after is None:
+                    removal = ConfigChange(CORDONED, AlterConfigOp.DELETE, None)
+                    offset = await configs.alter(BROKER, str(each.broker_id), [removal], validate_only=validate_only)
+                    outcome.offset = offset
+                elif not validate_only:
+                    rest = ConfigChange(CORDONED, AlterConfigOp.SET, each.after)
+                    outcome.offset = await configs.alter_on_broker(image.cluster.brokers[each.broker_id], [rest])
+        return record
 
     async def change(
         self, caller: Caller, cluster_id: str, plan_id: int, values: Mapping[str, Any], *, validate_only: bool

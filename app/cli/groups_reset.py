@@ -18,6 +18,7 @@ from kraft_core.clients.admin.offset_reset import (
     ToCurrent,
     ToOffsets,
     ToSpec,
+    apply_reset,
 )
 from kraft_core.clients.admin.offsets import OffsetSpec
 from kraft_core.clients.admin.reset_request import (
@@ -28,7 +29,7 @@ from kraft_core.clients.admin.reset_request import (
     prepare_reset,
 )
 from kraft_core.clients.client_metadata import TopicPartition
-from kraft_core.clients.offset_and_metadata import OffsetAndMetadata
+from kraft_core.protocol.errors import KafkaError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -68,11 +69,10 @@ def reset_group(options: ClientOptions, wanted: ResetOptions) -> int:
             plan = await prepare_reset(admin, wanted.group_id, None if wanted.all_topics else named, scenario)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--shift-by") from None
-        failed = {}
-        if plan and not options.dry_run:
-            offsets = {each.partition: OffsetAndMetadata(each.new_offset) for each in plan}
-            failed = (await admin.alter_consumer_group_offsets(wanted.group_id, offsets)).failed
-        _print_plan(options, wanted.group_id, plan, set(failed))
+        failed: dict[TopicPartition, KafkaError] = {}
+        if plan.offsets and not options.dry_run:
+            failed = await apply_reset(admin, wanted.group_id, plan.offsets, is_share=plan.is_share)
+        _print_plan(options, wanted.group_id, plan.offsets, set(failed))
         return report_failures("partition", {f"{key.topic}-{key.partition}": error for key, error in failed.items()})
 
     return with_admin(options, work)

@@ -6,6 +6,7 @@ from app.config import SettingsError, load_settings
 from app.db.database import Database
 from app.security.accounts import AccountError
 from app.security.service import Security
+from kraft_core.protocol.host_port import host_port
 from kraft_core.server.config.kafka_config import KafkaConfig
 
 
@@ -23,7 +24,7 @@ def print_login_link(config: Path | None, data: Path | None, user: str, url: str
         raise SettingsError(f"{settings.web_dir} has no database: the web process has never run there")
     database = Database(settings.sqlalchemy_url)
     try:
-        base_url = url or settings.public_url or f"http://{settings.host}:{settings.http_port}"
+        base_url = url or settings.public_url or f"http://{host_port(settings.host, settings.http_port)}"
         print(Security(database, settings).new_login_link_now(user, base_url.rstrip("/")))
     except AccountError as unknown:
         raise SettingsError(f"--user {user}: {unknown}") from unknown

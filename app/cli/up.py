@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Final
 
 from app.child_environment import child_environment
+from kraft_core.protocol.host_port import host_port
 from kraft_core.protocol.uuids import random_uuid, uuid_to_text
 from kraft_core.raft.voter_set import DEFAULT_LISTENER
 from kraft_core.server.config.kafka_config import KafkaConfig
@@ -162,7 +163,7 @@ def _refuse_busy_ports(options: UpOptions) -> None:
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise UpError(
-                    f"cannot listen on {options.host}:{port}: {reason}; choose another with --{name}-port"
+                    f"cannot listen on {host_port(options.host, port)}: {reason}; choose another with --{name}-port"
                 ) from error
     if len(set(ports.values())) < len(ports):
         raise UpError("--http-port, --kafka-port and --controller-port must differ")
@@ -241,18 +242,16 @@ def _first_properties(data: Path) -> dict[str, str]:
 
 def _addresses(options: UpOptions) -> dict[str, str]:
     def url(name: str, host: str, port: int) -> str:
-        return f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
+        return f"{name}://{host_port(host, port)}"
 
     bound = "" if options.host in _WILDCARDS else options.host
     shown = socket.getfqdn() if options.host in _WILDCARDS else options.host
-    near = options.reachable_host
-    near = f"[{near}]" if ":" in near else near
     kafka, controller = options.kafka_port, options.controller_port
-    advertised_controller = url(DEFAULT_LISTENER, near.strip("[]"), controller)
+    advertised_controller = url(DEFAULT_LISTENER, options.reachable_host, controller)
     return {
         "listeners": f"{url('PLAINTEXT', bound, kafka)},{url(DEFAULT_LISTENER, bound, controller)}",
         "advertised.listeners": f"{url('PLAINTEXT', shown, kafka)},{advertised_controller}",
-        "controller.quorum.bootstrap.servers": f"{near}:{controller}",
+        "controller.quorum.bootstrap.servers": host_port(options.reachable_host, controller),
     }
 
 
@@ -272,11 +271,8 @@ class _Supervisor:
             False  # a plain flag: a signal handler must not take a lock that the interrupted code may hold
         )
         program = [sys.executable, "-P", "-m", "app.cli.main"]
-        controller = f"{options.reachable_host}:{options.controller_port}"
-        if ":" in options.reachable_host:
-            controller = f"[{options.reachable_host}]:{options.controller_port}"
         web_environment = {
-            "CONCLAVE_BOOTSTRAP_CONTROLLERS": controller,
+            "CONCLAVE_BOOTSTRAP_CONTROLLERS": host_port(options.reachable_host, options.controller_port),
             "CONCLAVE_DATA_DIR": str(data),
             "CONCLAVE_HOST": options.host,
             "CONCLAVE_HTTP_PORT": str(options.http_port),
@@ -322,8 +318,7 @@ class _Supervisor:
 
     @property
     def _base_url(self) -> str:
-        host = self._options.reachable_host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._options.http_port}"
+        return f"http://{host_port(self._options.reachable_host, self._options.http_port)}"
 
     def _wait_until_ready(self) -> str | None:
         """Wait until the web process is ready, which needs the node. Returns the failure, None on success."""
@@ -344,7 +339,8 @@ class _Supervisor:
         link = self._data / "web" / "login-link"
         if link.exists():
             _print(f"  Log in     {link.read_text(encoding='utf-8').strip()}  (works once)")
-        _print(f"  Kafka      {self._options.reachable_host}:{self._options.kafka_port}\n  Data       {self._data}")
+        kafka = host_port(self._options.reachable_host, self._options.kafka_port)
+        _print(f"  Kafka      {kafka}\n  Data       {self._data}")
 
     def _watch(self) -> None:
         """Restart children that died, after a pause that grows while they keep dying."""

@@ -1,24 +1,26 @@
-"""Filters of the change feed: the records that are about one topic, broker, principal, config or feature."""
+"""Filters of the change feed: the records about one topic, partition, broker, principal, config or feature."""
 
 from typing import Final
+from uuid import UUID
 
 from app.cluster.history import Change
 from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_records import MetadataRecord
 
-KINDS: Final = ("topic", "broker", "principal", "config", "feature")
+KINDS: Final = ("topic", "partition", "broker", "principal", "config", "feature")
 NAME_MAX: Final = 300
 
 
 class About:
-    """Whether records are about the resource of this kind and name."""
+    """Whether records are about the resource of this kind and name; a partition's name is TOPIC-INDEX."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
         self.name = name
         self._test = {
             "topic": self._of_topic,
+            "partition": self._of_partition,
             "broker": self._of_broker,
             "principal": self._of_principal,
             "config": self._of_config,
@@ -34,16 +36,19 @@ class About:
             case records.TopicRecord():
                 return record.name == self.name
             case records.PartitionRecord() | records.PartitionChangeRecord() | records.RemoveTopicRecord():
-                found = change.after.topics.by_id.get(record.topic_id) or change.before.topics.by_id.get(
-                    record.topic_id
-                )
-                return found is not None and found.name == self.name
+                return _topic_name(record.topic_id, change) == self.name
             case records.ConfigRecord():
                 return record.resource_type == TOPIC and record.resource_name == self.name
             case records.ClearElrRecord():
                 return record.topic_name in {"", self.name}
             case _:
                 return False
+
+    def _of_partition(self, record: MetadataRecord, change: Change) -> bool:
+        topic, _, index = self.name.rpartition("-")
+        if not isinstance(record, records.PartitionRecord | records.PartitionChangeRecord):
+            return False
+        return str(record.partition_id) == index and _topic_name(record.topic_id, change) == topic
 
     def _of_broker(self, record: MetadataRecord, _: Change) -> bool:
         match record:
@@ -86,3 +91,8 @@ class About:
 
     def _of_feature(self, record: MetadataRecord, _: Change) -> bool:
         return isinstance(record, records.FeatureLevelRecord) and record.name == self.name
+
+
+def _topic_name(topic_id: UUID, change: Change) -> str | None:
+    found = change.after.topics.by_id.get(topic_id) or change.before.topics.by_id.get(topic_id)
+    return None if found is None else found.name

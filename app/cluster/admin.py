@@ -1,7 +1,7 @@
 """The changes of a cluster, by subject."""
 
 from app.cluster.acls import AclAdmin
-from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
 from app.cluster.brokers import BrokerAdmin
 from app.cluster.changes import Connections
 from app.cluster.configs import ConfigAdmin
@@ -24,16 +24,16 @@ class Admin:
     can be reached.
     """
 
-    def __init__(self, connections: Connections, brokers: BrokerClient, groups: Groups) -> None:
+    def __init__(self, connections: Connections, clients: BrokerClients, groups: Groups) -> None:
         self.acls = AclAdmin(connections)
         self.brokers = BrokerAdmin(connections)
         self.configs = ConfigAdmin(connections)
         self.delegation_tokens = DelegationTokenAdmin(connections)
         self.features = FeatureAdmin(connections)
-        self.groups = GroupAdmin(brokers, groups)
+        self.groups = GroupAdmin(clients, groups)
         self.partitions = PartitionAdmin(connections)
         self.quotas = QuotaAdmin(connections)
         self.scram = ScramAdmin(connections)
         self.topics = TopicAdmin(connections)
-        self.transactions = TransactionAdmin(brokers)
+        self.transactions = TransactionAdmin(clients)
         self.voters = VoterAdmin(connections)

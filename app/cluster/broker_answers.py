@@ -73,7 +73,11 @@ class BrokerAnswers(Generic[K, V]):
         waiting = [self._pending[key] for key in wanted if key in self._pending]
         if waiting and wait_seconds > 0:
             await asyncio.wait(waiting, timeout=wait_seconds)
-        return {key: self._known[key][1] if key in self._known else Answer() for key in wanted}
+        return {key: self.known(key) for key in wanted}
+
+    def known(self, key: K) -> Answer[V]:
+        """Return what is known of a key without asking for it."""
+        return self._known[key][1] if key in self._known else Answer()
 
     def forget(self, keys: Iterable[K]) -> None:
         """Forget keys that a change has made wrong; requests in flight for them are not used either."""
@@ -117,7 +121,7 @@ class BrokerAnswers(Generic[K, V]):
                 waiting.set_result(None)
 
     def _note(self, key: K, found: V | KafkaError) -> None:
-        before: Answer[V] = self._known[key][1] if key in self._known else Answer()
+        before = self.known(key)
         answer = (
             replace(before, error=found) if isinstance(found, KafkaError) else Answer(found, dt.datetime.now(dt.UTC))
         )

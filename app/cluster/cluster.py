@@ -13,7 +13,6 @@ from urllib.parse import quote
 from uuid import UUID
 
 from app.cluster.admin import Admin
-from app.cluster.broker_client import BrokerClient
 from app.cluster.broker_clients import BrokerClients
 from app.cluster.broker_requests import BrokerRequests
 from app.cluster.changes import Connections
@@ -22,9 +21,11 @@ from app.cluster.groups import Groups
 from app.cluster.history import Change, History, OffsetGone
 from app.cluster.identity import ClusterIdentity
 from app.cluster.log_dirs import BrokerLogDirs, PastLogDirs
+from app.cluster.log_events.survey import LogEvents
 from app.cluster.log_store.archive import Archive, Past
 from app.cluster.log_store.recorder import Limits, Recorder
 from app.cluster.partition_offsets import PartitionOffsets
+from app.cluster.past_quorum import past_quorum
 from app.cluster.quorum import Quorum
 from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.records import Records
@@ -100,7 +101,9 @@ class Cluster:
         """The state that this view shows, None for the present one."""
         self.observer = MetadataObserver(bootstrap, ObserverIdentity(cluster_id=cluster_id), security=security)
         self.history = History(history_records_max)
+        self.epochs = self.history.epochs
         self.archive = Archive(self.history, history_records_max, lambda: self.observer.applied_offset)
+        self.log_events = LogEvents(self.history, self.archive)
         self._stored = stored
         self.observer.subscribe_log(self._on_change, self._on_snapshot)
         self.observer.subscribe_leader(self.history.epochs.lost, self.history.epochs.found)
@@ -116,13 +119,12 @@ class Cluster:
         self._broker_requests = BrokerRequests(security)
         self.static_configs = BrokerStaticConfigs(self._broker_requests)
         self.log_dirs = BrokerLogDirs(self._broker_requests)
-        self.clients = BrokerClients(client_properties or {}, self._broker_requests, lambda: self.image)
-        self.records = Records(self.clients, PartitionOffsets(self._broker_requests, lambda: self.image), schemas)
-        self._broker_client = BrokerClient(lambda: self.image, security)
-        self.groups = Groups(self._broker_client, lambda: self.image)
-        self.transactions = Transactions(self._broker_client, lambda: self.image)
+        self._clients = BrokerClients(lambda: self.image, security, client_properties)
+        self.records = Records(self._clients, PartitionOffsets(self._broker_requests, lambda: self.image), schemas)
+        self.groups = Groups(self._clients, lambda: self.image)
+        self.transactions = Transactions(self._clients, lambda: self.image)
         connections = Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
-        self.admin = Admin(connections, self._broker_client, self.groups)
+        self.admin = Admin(connections, self._clients, self.groups)
         self._topic_table = TopicTable()
         self._topic_changes = TopicChangeTimes()
         self.samples = Samples(self._sample)
@@ -163,6 +165,7 @@ class Cluster:
         await self._quorum.stop()
         await self._epoch_keeper.stop()
         await self.observer.stop()
+        await self.log_events.stop()
         await self.archive.stop()
         if self.archive.recorder is not None:
             await self.archive.recorder.stop()
@@ -170,7 +173,7 @@ class Cluster:
         await self.log_dirs.stop()
         await self.groups.stop()
         await self.transactions.stop()
-        await self._broker_client.stop()
+        await self._clients.stop()
         self.client.close()
 
     async def _open_history(self, cluster_id: str) -> None:
@@ -244,6 +247,7 @@ class Cluster:
         return view
 
     def _become(self, past: Past) -> None:
+        self.epochs = self.history.epochs.until(past.offset, past.time_ms)
         self.past, self.history, self._topic_table = past, past.history, past.table
         self._topic_changes = TopicChangeTimes()
         self.static_configs = BrokerStaticConfigs(self._broker_requests)
@@ -281,7 +285,9 @@ class Cluster:
 
     @property
     def quorum(self) -> Quorum:
-        """The quorum as this process knows it now. No request is sent."""
+        """The quorum as this process knows it now, in a view of the past what the log says of it. Nothing is asked."""
+        if self.past is not None:
+            return past_quorum(self.past.image, self.past.offset, self.past.time_ms, self.epochs)
         return self._quorum.now
 
     @property

@@ -165,6 +165,18 @@ class EpochHistory:
         self._settle()
         return [self._epochs[epoch] for epoch in sorted(self._epochs, reverse=True)]
 
+    def until(self, offset: int, time_ms: int) -> "EpochHistory":
+        """Return what the log said at an offset, whose time was `time_ms`: the last leader was leading then."""
+        part = EpochHistory(self._epochs_max)
+        epochs = [each for each in self.epochs if each.start_offset <= offset]
+        if epochs:
+            last_ms = max(time_ms, epochs[0].timestamp_ms)
+            epochs[0] = dataclasses.replace(
+                epochs[0], last_offset=offset, last_timestamp_ms=last_ms, lost_at_ms=-1, lost_how=None
+            )
+        part.remember(epochs)
+        return part
+
     def leaderships(self) -> list[Leadership]:
         """All known epochs, newest first, each with what its neighbours show."""
         epochs = self.epochs

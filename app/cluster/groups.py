@@ -1,8 +1,8 @@
 """Groups of all types with members, committed offsets and lag, which only the brokers know.
 
 A list of groups comes from each broker (ListGroups); members and offsets of the groups that somebody looks at come from
-their coordinators (DescribeGroups, ConsumerGroupDescribe, OffsetFetch), ends of logs from the leaders (ListOffsets).
-See `BrokerAnswers`: a broker that does not answer costs its own cells.
+their coordinators (ConsumerGroupDescribe, ShareGroupDescribe, OffsetFetch, …), ends of logs from the leaders
+(ListOffsets). See `BrokerAnswers`: a broker that does not answer costs its own cells.
 """
 
 import asyncio
@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.cluster.broker_answers import FRESH_SECONDS, WAIT_SECONDS, Answer, BrokerAnswers
-from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
+from app.cluster.coordinators import Missing, missing_coordinators
 from app.cluster.lag_history import NO_TREND, LagHistory, LagTrend
-from kraft_core.clients.admin.group_lag import LEADER_WAIT_MS, PartitionLag, partition_lags
+from kraft_core.clients.admin.group_lag import LEADER_WAIT_MS, PartitionLag, partition_lags, share_partition_lags
 from kraft_core.clients.admin.group_offsets import Offsets
 from kraft_core.clients.admin.groups import GroupDescription, GroupListing
 from kraft_core.clients.admin.offsets import ListOffsetsResultInfo, OffsetSpec
+from kraft_core.clients.admin.share_groups import SHARE, ShareOffsets
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -26,8 +28,6 @@ from kraft_core.protocol.internal_topics import CONSUMER_OFFSETS
 UNLISTED: Final = -1
 """In the place of a coordinator that no list names: Admin looks it up."""
 GROUP_ID_BYTES_MAX: Final = 2**15 - 1
-WITH_OFFSETS: Final = ("Classic", "Consumer", "")
-"""Types of groups that commit offsets as consumers do; "" is of brokers too old to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +40,29 @@ class ListedGroup:
     state: str
     coordinator: int
 
-    @property
-    def has_offsets(self) -> bool:
-        """Whether members and offsets can be read. Those of share and streams groups have requests of their own."""
-        return self.type in WITH_OFFSETS
-
 
 @dataclass(frozen=True, slots=True)
 class GroupList:
     """All groups by id. `asked_at` is the age of the oldest answer, None without any.
 
-    `errors` says by broker why its groups are missing or as of an earlier answer; `pending` has not answered yet.
+    `errors` says by broker why its groups are missing or as of an earlier answer; `pending` has not answered yet;
+    `missing` are the coordinators that no broker has.
     """
 
     groups: Sequence[ListedGroup]
     asked_at: dt.datetime | None
     errors: Mapping[int, KafkaError]
     pending: Sequence[int]
+    missing: Missing | None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """What a coordinator says of a group."""
+    """What a coordinator says of a group. A share group has `share_offsets` in the place of committed ones."""
 
     description: GroupDescription
     offsets: Offsets
+    share_offsets: ShareOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +114,8 @@ class _Budget:
 class Groups:
     """The groups of the cluster, as far as somebody looks at them. Used on the event loop only."""
 
-    def __init__(self, admin: BrokerClient, image: Callable[[], MetadataImage]) -> None:
-        self._admin = admin
+    def __init__(self, clients: BrokerClients, image: Callable[[], MetadataImage]) -> None:
+        self._clients = clients
         self._image = image
         self._history = LagHistory()
         self._lists = BrokerAnswers[int, tuple[GroupListing, ...]](self._ask_lists)
@@ -147,6 +145,7 @@ class Groups:
             min((each.asked_at for each in answers.values() if each.asked_at is not None), default=None),
             {broker_id: each.error for broker_id, each in answers.items() if each.error is not None},
             [broker_id for broker_id, each in answers.items() if each.error is None and each.asked_at is None],
+            missing_coordinators(self._image(), CONSUMER_OFFSETS),
         )
 
     async def details(
@@ -205,6 +204,11 @@ class Groups:
         if self._image().topics.topic(CONSUMER_OFFSETS) is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "The cluster has no groups yet.")
 
+    def type_of(self, group_id: str) -> str:
+        """Return the type of a group as it was last described, "" if it was not. Nothing is asked."""
+        detail = self._details.known(group_id).value
+        return "" if detail is None else detail.description.type
+
     def forget(self, group_id: str) -> None:
         """Forget what a change of the group has made wrong."""
         self._lists.forget(list(self._image().cluster.brokers))
@@ -245,23 +249,29 @@ class Groups:
     async def _ask_lists(
         self, broker_id: int, _keys: Sequence[int]
     ) -> Mapping[int, tuple[GroupListing, ...] | KafkaError]:
-        return await self._admin.get().list_groups(broker_ids=[broker_id])
+        return await self._clients.admin().list_groups(broker_ids=[broker_id])
 
     async def _ask_details(self, _broker_id: int, group_ids: Sequence[str]) -> Mapping[str, GroupDetail | KafkaError]:
         try:
             self.require_any()
         except KafkaError as error:
             return dict.fromkeys(group_ids, error)
-        admin = self._admin.get()
+        admin = self._clients.admin()
         described, committed = await asyncio.gather(
-            admin.describe_consumer_groups(group_ids),
+            admin.describe_groups(group_ids),
             admin.list_consumer_group_offsets(dict.fromkeys(group_ids)),
         )
+        share_ids = [group_id for group_id, each in described.succeeded.items() if each.type == SHARE]
+        started = await admin.list_share_group_offsets(share_ids) if share_ids else {}
         found: dict[str, GroupDetail | KafkaError] = {}
         for group_id in group_ids:
-            description, offsets = described[group_id], committed[group_id]
+            description, offsets, shared = described[group_id], committed[group_id], started.get(group_id)
             if isinstance(description, KafkaError):
                 found[group_id] = description
+            elif isinstance(shared, KafkaError):
+                found[group_id] = shared
+            elif shared is not None:
+                found[group_id] = GroupDetail(description, {}, shared)
             elif isinstance(offsets, KafkaError):
                 found[group_id] = offsets
             else:
@@ -272,18 +282,18 @@ class Groups:
         self, _broker_id: int, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ListOffsetsResultInfo | KafkaError]:
         wanted = dict.fromkeys(partitions, OffsetSpec.LATEST)
-        return await self._admin.get().list_offsets(wanted, timeout_ms=LEADER_WAIT_MS)
+        return await self._clients.admin().list_offsets(wanted, timeout_ms=LEADER_WAIT_MS)
 
 
 def _joined(detail: Answer[GroupDetail], ends: Mapping[TopicPartition, Answer[ListOffsetsResultInfo]]) -> GroupLag:
     if detail.value is None or detail.asked_at is None:
         return GroupLag(detail)
-    known = {partition: each.value or each.error for partition, each in ends.items()}
-    partitions = partition_lags(
-        detail.value.description.members,
-        detail.value.offsets,
-        {partition: each for partition, each in known.items() if each is not None},
-    )
+    answered = {partition: each.value or each.error for partition, each in ends.items()}
+    known = {partition: each for partition, each in answered.items() if each is not None}
+    if detail.value.share_offsets is not None:
+        partitions = share_partition_lags(detail.value.share_offsets, known)
+    else:
+        partitions = partition_lags(detail.value.description.members, detail.value.offsets, known)
     times = [ends[each.partition].asked_at for each in partitions if each.partition in ends]
     return GroupLag(detail, partitions, min([detail.asked_at, *(each for each in times if each is not None)]))
 
@@ -307,5 +317,6 @@ _NEVER: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 def _partitions_of(detail: GroupDetail) -> Iterable[TopicPartition]:
     yield from detail.offsets
+    yield from detail.share_offsets or ()
     for member in detail.description.members:
         yield from member.assignment

@@ -16,15 +16,18 @@ from app.cluster.epochs import Epoch, EpochHistory
 from kraft_core.clients.observed_log import CommittedChange
 from kraft_core.image.changes import described_records
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.topics_image import RECOVERING
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
 from kraft_core.protocol.metadata_records import (
     BeginTransactionRecord,
     EndTransactionRecord,
     MetadataRecord,
     NoOpRecord,
+    PartitionChangeRecord,
 )
 
 VOTER_SETS_MAX: Final = 100
+UNCLEAN_MAX: Final = 1_000
 PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
 MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
 
@@ -55,6 +58,21 @@ class Change:
         """Descriptions of the change, one line per effect."""
         return tuple(line for _, line in self.described)
 
+    def unclean_elections(self) -> int:
+        """Return how many leaders it elected that may lack records: not in the ISR, and not eligible."""
+        return sum(
+            self._is_unclean(record)
+            for _, record in self.records
+            if type(record) is PartitionChangeRecord and record.leader >= 0
+        )
+
+    def _is_unclean(self, record: PartitionChangeRecord) -> bool:
+        before, after = (
+            image.topics.partition(record.topic_id, record.partition_id) for image in (self.before, self.after)
+        )
+        is_recovering = after is not None and after.leader_recovery_state == RECOVERING
+        return is_recovering and before is not None and record.leader not in {before.leader, *before.isr}
+
     @cached_property
     def headlines_first(self) -> tuple[str, ...]:
         """The same lines, with those about more than one partition's state first."""
@@ -83,6 +101,7 @@ class History:
         self.epochs = EpochHistory()
         self.snapshots_loaded = 0  # how often a snapshot replaced a part of the log
         self._voter_sets: deque[tuple[int, VotersRecord]] = deque(maxlen=VOTER_SETS_MAX)
+        self._unclean: deque[tuple[int, int, int]] = deque(maxlen=UNCLEAN_MAX)  # offset, time and number
         self._waiting: set[asyncio.Event] = set()
 
     @property
@@ -167,8 +186,14 @@ class History:
         self._current = image
         self._wake()
 
+    def unclean_since(self, time_ms: float) -> int:
+        """Return the number of unclean leader elections since a time, as far as changes were read."""
+        return sum(number for _, at_ms, number in self._unclean if at_ms >= time_ms)
+
     def _append(self, change: Change) -> None:
         self._changes.append(change)
+        if number := change.unclean_elections():
+            self._unclean.append((change.offset, change.timestamp_ms, number))
         self._records += len(change.records)
         while self._records > self.records_max and len(self._changes) > 1:
             gone = self._changes.popleft()

@@ -1,22 +1,20 @@
 """Sizes of replicas and log directories, which only the brokers know (DescribeLogDirs).
 
-A broker is asked when somebody wants its sizes and the last answer is older than `fresh_seconds`; at most CONCURRENCY
-brokers at a time. A reader waits a moment and then takes what is known, with its age, so that a broker that does not
-answer costs its own cells and no page. Remote (tiered) bytes are not counted.
+Asked for as `BrokerAnswers` does: a broker that does not answer costs its own cells and no page. Remote (tiered) bytes
+are not counted.
 """
 
-import asyncio
 import datetime as dt
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 from uuid import UUID
 
+from app.cluster.broker_answers import WAIT_SECONDS, Answer, BrokerAnswers
 from app.cluster.broker_requests import BrokerRequests
-from app.tasks import cancel_tasks
 from kraft_core.clients.admin.admin_call import error_of
 from kraft_core.clients.admin.log_dirs import alter_replica_log_dirs_request, alter_replica_log_dirs_results
 from kraft_core.clients.client_metadata import TopicPartition
@@ -30,9 +28,6 @@ from kraft_core.protocol.messages import (
 )
 
 FRESH_SECONDS: Final = 10.0
-KEPT_SECONDS: Final = 600.0
-CONCURRENCY: Final = 8
-WAIT_SECONDS: Final = 0.25
 
 
 class ReplicaSizes:
@@ -179,9 +174,8 @@ class BrokerLogDirs:
 
     def __init__(self, requests: BrokerRequests) -> None:
         self._requests = requests
-        self._limit = asyncio.Semaphore(CONCURRENCY)
-        self._known: dict[int, tuple[float, LogDirs]] = {}
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._brokers: dict[int, BrokerRegistration] = {}
+        self._answers = BrokerAnswers[int, LogDirs](self._ask)
 
     async def of(
         self,
@@ -194,18 +188,11 @@ class BrokerLogDirs:
         Waits for the answers for `wait_seconds` at most; a request that takes longer continues in the background. A
         fenced broker is not asked.
         """
-        wanted = list(brokers)
-        now = asyncio.get_running_loop().time()
-        self._forget(now)
-        for broker in wanted:
-            tried = self._known.get(broker.id)
-            is_old = tried is None or now - tried[0] >= fresh_seconds
-            if is_old and not broker.fenced and broker.id not in self._tasks:
-                self._tasks[broker.id] = asyncio.create_task(self._ask(broker), name=f"log-dirs-{broker.id}")
-        waiting = [self._tasks[broker.id] for broker in wanted if broker.id in self._tasks]
-        if waiting:
-            await asyncio.wait(waiting, timeout=wait_seconds)
-        return {broker.id: self._known.get(broker.id, (0.0, NOT_ASKED))[1] for broker in wanted}
+        wanted = {broker.id: broker for broker in brokers}
+        self._brokers.update(wanted)
+        active = {broker_id: broker_id for broker_id, broker in wanted.items() if not broker.fenced}
+        await self._answers.of(active, wait_seconds, fresh_seconds)
+        return {broker_id: _with_error(self._answers.known(broker_id)) for broker_id in wanted}
 
     async def move(
         self, broker: BrokerRegistration, wanted: Mapping[tuple[str, int], str]
@@ -223,24 +210,17 @@ class BrokerLogDirs:
 
     async def stop(self) -> None:
         """Cancel pending requests."""
-        await cancel_tasks(*self._tasks.values())
+        await self._answers.stop()
 
-    def _forget(self, now: float) -> None:
-        for broker_id in [each for each, (tried, _) in self._known.items() if now - tried > KEPT_SECONDS]:
-            del self._known[broker_id]
+    async def _ask(self, broker_id: int, _keys: Sequence[int]) -> Mapping[int, LogDirs | KafkaError]:
+        asked_at = dt.datetime.now(dt.UTC)
+        answer = await self._requests.send(self._brokers[broker_id], DescribeLogDirsRequest(topics=None))
+        return {broker_id: _log_dirs(cast("DescribeLogDirsResponse", answer), asked_at)}
 
-    async def _ask(self, broker: BrokerRegistration) -> None:
-        before = self._known.get(broker.id, (0.0, NOT_ASKED))[1]
-        try:
-            async with self._limit:
-                asked_at = dt.datetime.now(dt.UTC)
-                answer = await self._requests.send(broker, DescribeLogDirsRequest(topics=None))
-            found = _log_dirs(cast("DescribeLogDirsResponse", answer), asked_at)
-        except (ConnectionError, KafkaError) as error:
-            found = replace(before, error=str(error))
-        finally:
-            self._tasks.pop(broker.id, None)
-        self._known[broker.id] = (asyncio.get_running_loop().time(), found)
+
+def _with_error(answer: Answer[LogDirs]) -> LogDirs:
+    found = answer.value or NOT_ASKED
+    return found if answer.error is None else replace(found, error=str(answer.error))
 
 
 class PastLogDirs(BrokerLogDirs):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from app.cluster.broker_requests import BrokerRequests
+from app.tasks import cancel_tasks
 from kraft_core.clients.admin.admin_call import error_of
 from kraft_core.clients.admin.offsets import OffsetSpec
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
@@ -19,6 +20,8 @@ from kraft_core.protocol.messages import (
 )
 
 CONCURRENCY: Final = 8
+OTHERS_SECONDS: Final = 1.0
+"""For how long the other leaders are waited for when one has answered: a broker that is silent holds nobody up."""
 _CONSUMER: Final = -1  # the replica id of a consumer
 
 
@@ -81,9 +84,18 @@ class PartitionOffsets:
             else:
                 _collect(answer, indexes, [task.result() for task in tasks])
 
-        async with asyncio.TaskGroup() as leaders:
-            for leader, indexes in by_leader.items():
-                leaders.create_task(ask(leader, indexes))
+        asking = {asyncio.create_task(ask(leader, indexes)): leader for leader, indexes in by_leader.items()}
+        try:
+            if asking:
+                await _first_and_others(asking, lambda: bool(answer.bounds))
+        finally:
+            await cancel_tasks(*(task for task in asking if not task.done()))
+        for task, leader in asking.items():
+            if task.cancelled():
+                text = f"broker {leader} did not answer as fast as others"
+                answer.errors.update(dict.fromkeys(by_leader[leader], text))
+            else:
+                task.result()
         return answer
 
     async def _ask(
@@ -111,6 +123,15 @@ class PartitionOffsets:
             for found in answer.topics
             for each in found.partitions
         }
+
+
+async def _first_and_others(asking: Collection[asyncio.Task[None]], has_answer: Callable[[], bool]) -> None:
+    """Wait for the first answer, however long it takes, and a moment for the others."""
+    others = set(asking)
+    while others and not has_answer():
+        _, others = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+    if others:
+        await asyncio.wait(others, timeout=OTHERS_SECONDS)
 
 
 def _collect(answer: TopicOffsets, indexes: list[int], found: list[Mapping[int, int | KafkaError]]) -> None:

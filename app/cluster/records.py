@@ -43,7 +43,7 @@ TAIL_RECORDS_MAX: Final = 100
 """Records of one event of a tail."""
 TAIL_SECONDS: Final = 1.0
 TAIL_BEHIND_MAX: Final = 5_000
-"""Offsets after which a tail goes on near the end."""
+"""Offsets that a tail may be behind; further behind it skips to the end."""
 TAIL_LIMITS: Final = WindowLimits(records=20_000, bytes=32 << 20, seconds=2.0)
 END: Final = BeforeEnd(0)
 _CLIENT_ID: Final = "conclave-web"
@@ -136,7 +136,7 @@ class Records:
             found = await self._bounds(query)
             decoder = Decoder(query.topic.name, query.key_format, query.value_format, self.schemas)
             starts = {index: query.at.get(index, _start(query.start, each)) for index, each in found.bounds.items()}
-            async with self._reader(committed=query.is_committed) as reader:
+            async with self._reader(_leaders(query, found), committed=query.is_committed) as reader:
                 reading = WindowReader(reader, query.topic.name, decoder, query.filters, self.limits)
                 window = await reading.read(found.bounds, starts, query.count, is_backwards=query.is_backwards)
             await decoder.prepare(window.records)
@@ -163,7 +163,11 @@ class Records:
             bounds = await self.offsets(topic, partition)
             if not bounds.first <= offset < bounds.end:
                 return None
-            async with self._reader(committed=False, limits=limits) as reader, asyncio.timeout(self.limits.seconds * 2):
+            leader = [topic.partitions[partition].leader]
+            async with (
+                self._reader(leader, committed=False, limits=limits) as reader,
+                asyncio.timeout(self.limits.seconds * 2),
+            ):
                 async for page in reader.read({at: OffsetRange(offset, offset + 1)}):
                     if page.errors:
                         raise page.errors[at]
@@ -174,24 +178,26 @@ class Records:
     async def tail(self, query: RecordQuery) -> AsyncIterator[Tailed]:
         """Yield new records, every TAIL_SECONDS; the first time those since `query.at`, by default none.
 
-        A tail that is far behind goes on near the end. Raises TooManyReadersError, ConnectionError, KafkaError.
+        A tail more than TAIL_BEHIND_MAX offsets behind skips to near the end.
+        Raises TooManyReadersError, ConnectionError, KafkaError.
         """
         if self._tails >= TAILS_MAX:
             raise TooManyReadersError(f"{TAILS_MAX} live tails are open; close one, or try again later.")
         self._tails += 1
         try:
-            async with self._reader(committed=query.is_committed) as reader:
+            found = await self._bounds(query)
+            async with self._reader(_leaders(query, found), committed=query.is_committed) as reader:
                 decoder = Decoder(query.topic.name, query.key_format, query.value_format, self.schemas)
                 reading = WindowReader(reader, query.topic.name, decoder, query.filters, TAIL_LIMITS)
                 positions = dict(query.at)
                 while True:
-                    found = await self._bounds(query)
                     passed_over = _catch_up(positions, found.bounds)
                     window = await reading.read(found.bounds, positions, TAIL_RECORDS_MAX, is_backwards=False)
                     await decoder.prepare(window.records)
                     positions.update(window.newer)
                     yield Tailed(window.records, decoder, dict(positions), passed_over, all_errors(found, window))
                     await asyncio.sleep(TAIL_SECONDS)
+                    found = await self._bounds(query)
         finally:
             self._tails -= 1
 
@@ -200,9 +206,11 @@ class Records:
         return await self._offsets.of(query.topic, query.indexes, time_ms=time_ms, committed=query.is_committed)
 
     @asynccontextmanager
-    async def _reader(self, *, committed: bool, limits: ReaderLimits | None = None) -> AsyncIterator[PartitionReader]:
+    async def _reader(
+        self, leaders: Collection[int], *, committed: bool, limits: ReaderLimits | None = None
+    ) -> AsyncIterator[PartitionReader]:
         configs = {
-            **self._clients.configs(consumer_config_def()),
+            **self._clients.configs(consumer_config_def(), leaders),
             "client.id": _CLIENT_ID,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "default.api.timeout.ms": TIMEOUT_MS,
@@ -266,6 +274,11 @@ class Records:
 def all_errors(found: TopicOffsets, window: Window) -> dict[int, str]:
     """Return why partitions could not be read (further)."""
     return {**found.errors, **{each.index: each.error for each in window.parts.values() if each.error}}
+
+
+def _leaders(query: RecordQuery, found: TopicOffsets) -> set[int]:
+    """Return the brokers that have just answered for their partitions."""
+    return {query.topic.partitions[index].leader for index in found.bounds}
 
 
 def _start(start: Position, bounds: Bounds) -> int:

@@ -1,4 +1,4 @@
-"""Path segments that stay percent-encoded until the route has matched: ids of groups and of their members.
+"""Path segments that stay percent-encoded until the route has matched: ids of groups, their members and transactions.
 
 Such an id may have any characters, also `/`, a line break, or be `.`: after decoding, the path would be another one.
 Their routes decode the segment themselves.
@@ -8,14 +8,15 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 _GROUPS: Final = "consumer-groups"
+_WITH_IDS: Final = frozenset({_GROUPS, "transactions"})
 _PREFIX_LENGTH: Final = 5  # of ["", "v3", "clusters", CLUSTER, "consumer-groups"]
 
 
 def encoded_segments(segments: list[str]) -> frozenset[int]:
     """Return the indexes of the segments that stay encoded, of a path that is split at `/`."""
-    if len(segments) <= _PREFIX_LENGTH or segments[1:3] != ["v3", "clusters"] or segments[4] != _GROUPS:
+    if len(segments) <= _PREFIX_LENGTH or segments[1:3] != ["v3", "clusters"] or segments[4] not in _WITH_IDS:
         return frozenset()
-    is_member = len(segments) > 7 and segments[6] == "consumers"
+    is_member = len(segments) > 7 and segments[4] == _GROUPS and segments[6] == "consumers"
     return frozenset({5, 7} if is_member else {5})
 
 

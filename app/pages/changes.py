@@ -17,7 +17,7 @@ from app.http.errors import BadRequestError, NotFoundError
 from app.pages.feed import FeedEntry, feed_entries, time_of
 from app.pages.frame import page_of, render
 from app.security.audit import committers
-from app.services import PastReader, Reader, services_of
+from app.services import PastReader, Reader, Services, services_of
 from kraft_core.protocol.metadata_records import RemoveTopicRecord
 
 router = APIRouter(include_in_schema=False)
@@ -25,6 +25,8 @@ router = APIRouter(include_in_schema=False)
 CHANGES_ON_PAGE: Final = 100
 LINES_OF_A_CHANGE: Final = 2_000
 DELETED_MAX: Final = 20
+NEW_MAX: Final = 100
+"""Most changes that are added to an open page."""
 SEARCH_SECONDS: Final = 1.0
 """After this time a search shows what it has found and offers to continue."""
 OFFSET_MAX: Final = 2**63 - 1
@@ -35,7 +37,8 @@ class ChangesView:
     """Model of changes.html.
 
     `older` is the query that continues the list, None at its end; `searched_to` the offset that a search has reached.
-    `gaps` are (first, last) offsets that are not known. `trouble` says why the history is paused.
+    `gaps` are (first, last) offsets that are not known. `trouble` says why the history is paused. `live` is the address
+    of the changes after this page, "" for a page that does not follow the log.
     """
 
     first_offset: int
@@ -48,6 +51,16 @@ class ChangesView:
     searched_to: int | None
     gaps: Sequence[tuple[int, int]]
     trouble: str
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewChangesView:
+    """Model of _new_changes.html: the changes after a page was loaded, newest first. `is_cut`: there are older ones."""
+
+    live: str
+    rows: Sequence[FeedEntry]
+    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +99,15 @@ async def changes(
     """Return the page, newest change first."""
     found = services_of(request)
     cluster, search, name = found.cluster, q.strip(), name.strip()
-    if about not in ("", *KINDS):
-        raise BadRequestError(f"Bad Request: about must be one of {', '.join(KINDS)} (was {about!r}).")
-    wanted = About(about, name) if about and name else None
+    wanted = _about(about, name)
+    is_live = before is None and cluster.past is None
+    newest = cluster.history.newest_offset
+    if is_live:
+        before = newest + 1  # what is newer comes with the first update of the page
     if cluster.past is not None:
         before = cluster.past.offset + 1 if before is None else min(before, cluster.past.offset + 1)
     seen = await _search(cluster, before, search.lower(), wanted)
-    rows = seen.rows
-    if rows:
-        actors = await found.database.read(committers, rows[-1].offset, rows[0].offset)
-        rows = [replace(row, actor=actors.get(row.offset, "")) for row in rows]
+    rows = await _with_actors(found, seen.rows)
     older = None
     if seen.older is not None:
         older = urlencode([("before", seen.older), ("q", search), ("about", about), ("name", name)])
@@ -110,8 +122,52 @@ async def changes(
         searched_to=seen.older if len(rows) < CHANGES_ON_PAGE else None,
         gaps=seen.gaps,
         trouble=cluster.archive.trouble,
+        live=_live_address(newest, search, about, name) if is_live else "",
     )
     return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)
+
+
+def _about(kind: str, name: str) -> About | None:
+    if kind not in ("", *KINDS):
+        raise BadRequestError(f"Bad Request: about must be one of {', '.join(KINDS)} (was {kind!r}).")
+    return About(kind, name) if kind and name else None
+
+
+async def _with_actors(services: Services, rows: list[FeedEntry]) -> list[FeedEntry]:
+    if not rows:
+        return rows
+    actors = await services.database.read(committers, rows[-1].offset, rows[0].offset)
+    return [replace(row, actor=actors.get(row.offset, "")) for row in rows]
+
+
+def _live_address(after: int, search: str, about: str, name: str) -> str:
+    query = urlencode([("after", after), ("q", search), ("about", about), ("name", name)])
+    return f"/fragments/changes?{query}"
+
+
+@router.get("/fragments/changes")
+async def new_changes(
+    request: Request,
+    _caller: Reader,
+    after: Annotated[int, Query(ge=-1, le=OFFSET_MAX)],
+    q: Annotated[str, Query(max_length=NAME_MAX)] = "",
+    about: Annotated[str, Query(max_length=20)] = "",
+    name: Annotated[str, Query(max_length=NAME_MAX)] = "",
+) -> Response:
+    """Return the changes after an offset that match, newest first: an open page adds them to its own.
+
+    They come from the memory. If it no longer has all of them, those it has are returned.
+    """
+    services = services_of(request)
+    history, needle = services.cluster.history, q.strip().lower()
+    is_whole = after + 1 >= history.oldest_offset
+    changes = history.since(max(after + 1, history.oldest_offset))[::-1]
+    found = feed_entries(changes, NEW_MAX + 1, lambda line: needle in line.lower(), _about(about, name.strip()))
+    rows = await _with_actors(services, found[:NEW_MAX])
+    view = NewChangesView(
+        _live_address(after, q.strip(), about, name.strip()), rows, not is_whole or len(found) > NEW_MAX
+    )
+    return render(request, "_new_changes.html", view=view)
 
 
 @dataclass(frozen=True, slots=True)

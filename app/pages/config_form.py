@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import Request
 
 from app.http.errors import UnprocessableError
-from app.pages.config_values import parsed, unit_of
+from app.pages.config_values import parsed, unit_of_entry
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
@@ -39,7 +39,7 @@ class ConfigForm:
             if entry is None or name in self.resets or not text or text == given_value(entry, own):
                 continue
             try:
-                value = parsed(text, unit_of(name, None if entry.key is None else entry.key.type))
+                value = parsed(text, unit_of_entry(entry))
             except ValueError as error:
                 raise UnprocessableError(f"{name}: {error}") from None
             changes.append(ConfigChange(name, AlterConfigOp.SET, "" if value == EMPTY else value))
@@ -59,7 +59,7 @@ def shown(value: str | None) -> str:
 
 
 def given_value(entry: ConfigEntry, own: ConfigSource) -> str:
-    """Return what the field of a config holds before anything is typed: the own value, "" for an inherited one."""
+    """Return what the field of a config holds at first: its own value, "" for an inherited one."""
     return "" if entry.source != own or entry.is_sensitive else shown(entry.value)
 
 

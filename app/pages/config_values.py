@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from kraft_core.configs.config_def import ConfigType
+from kraft_core.configs.effective_config import ConfigEntry
 
 _AMOUNT: Final = re.compile(r"(-?\d{1,20}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
 _NUMERIC: Final = (ConfigType.SHORT, ConfigType.INT, ConfigType.LONG)
@@ -47,6 +48,11 @@ def unit_of(name: str, kind: ConfigType | None) -> Unit | None:
     if kind not in _NUMERIC:
         return None
     return next((unit for ending, unit in _BY_ENDING if name.endswith(ending)), None)
+
+
+def unit_of_entry(entry: ConfigEntry) -> Unit | None:
+    """Return the unit of a config, None if it has none or its definition is unknown."""
+    return unit_of(entry.name, None if entry.key is None else entry.key.type)
 
 
 def in_words(value: str | None, unit: Unit | None) -> str:

@@ -12,7 +12,7 @@ from app.actions.audited import Caller
 from app.http.errors import FORM_REFUSED, UnprocessableError
 from app.pages.brokers import known_broker
 from app.pages.config_form import SET_PREFIX, ConfigForm, config_form, given_value, shown
-from app.pages.config_values import Unit, in_words, unit_of
+from app.pages.config_values import Unit, in_words, unit_of_entry
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, page_of, render
@@ -100,7 +100,7 @@ def choices_of(key: ConfigKey | None) -> Sequence[str]:
 def config_row(entry: ConfigEntry, own: ConfigSource) -> ConfigRow:
     """Return one row; a config that brokers read only at start cannot be edited."""
     key = entry.key
-    unit = unit_of(entry.name, None if key is None else key.type)
+    unit = unit_of_entry(entry)
     default = UNKNOWN if key is None else shown(key.default)
     return ConfigRow(
         name=entry.name,
@@ -225,7 +225,7 @@ class ConfigTarget:
         is_reset = change.operation is AlterConfigOp.DELETE
         if is_secret(entry):
             return entry.name, "hidden", "default" if is_reset else "hidden"
-        unit = unit_of(entry.name, None if entry.key is None else entry.key.type)
+        unit = unit_of_entry(entry)
         after = self.fallback(entry) if is_reset else change.value
         return entry.name, _with_words(entry.value, unit), _with_words(after, unit)
 

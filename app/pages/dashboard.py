@@ -10,15 +10,17 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from app.cluster.cluster import Cluster
+from app.cluster.log_store.archive import Past
 from app.cluster.quorum import Quorum
 from app.cluster.samples import rates
 from app.pages.feed import FeedEntry, feed_entries
-from app.pages.frame import counted, number, page_of, render
-from app.pages.health import Health, health_of
+from app.pages.frame import UNKNOWN, counted, number, page_of, render
+from app.pages.health import DAY_MS, Health, health_of, past_health
 from app.pages.placement_charts import sparkline
 from app.pages.report_trends import TrendSummary
+from app.pages.survey_notes import survey_of
 from app.reports.latest import LatestReport
-from app.services import Reader, Services, services_of
+from app.services import PastReader, Reader, Services, services_of
 from kraft_core.image.metadata_image import MetadataImage
 
 router = APIRouter(include_in_schema=False)
@@ -26,6 +28,12 @@ router = APIRouter(include_in_schema=False)
 CHANGES_ON_DASHBOARD: Final = 12
 NODES_MAX: Final = 60
 LEAST_SAMPLES: Final = 3
+STRETCHES_MAX: Final = 5
+"""Parts of the stored log that are read for the changes before a past state."""
+NOT_IN_LOG: Final = (
+    "The metadata log does not tell, so it is not known for the past: which controllers answered and were caught up,"
+    " the lines of the last half hour, and reports. The voters are those that the leader named when it was elected."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +91,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class DashboardView:
-    """Model of _dashboard.html. `more_brokers` is the number of brokers that are not shown."""
+    """Model of _dashboard.html. `more_brokers` is the number of brokers that are not shown.
 
+    `unknown`: what a past state cannot tell, "" for the present.
+    """
+
+    unknown: str
     health: Health
     cards: Sequence[Card]
     voters: Sequence[Node]
@@ -173,6 +185,26 @@ def cards_of(cluster: Cluster) -> list[Card]:
     ]
 
 
+def past_cards(cluster: Cluster) -> list[Card]:
+    """Return the row of cards of a past state. The log does not tell whether the voters answered."""
+    quorum, totals = cluster.quorum, cluster.topic_table.totals()
+    counts = (
+        ("Offline partitions", totals.offline, "/topics?problem=offline", "bad"),
+        ("Under min ISR", totals.under_min, "/topics?problem=under-min", "bad"),
+        ("Under-replicated", totals.under_replicated, "/topics?problem=under-replicated", "warn"),
+    )
+    leader = UNKNOWN if quorum.leader_id is None else f"node {quorum.leader_id}"
+    voters = number(len(quorum.voters) or None)
+    return [
+        Card("Leader", leader, "/quorum", why="" if quorum.leader_id is None else f"epoch {quorum.leader_epoch}"),
+        Card("Voters", voters, "/quorum", why="whether they answered is not known"),
+        Card("Brokers", *_placed(brokers_verdict(cluster.image), "/brokers")),
+        Card("Topics", number(totals.topics), "/topics", why=counted(totals.partitions, "partition")),
+        *(Card(label, number(value), href, tone if value else "") for label, value, href, tone in counts),
+        Card("High watermark", number(quorum.high_watermark), "/changes"),
+    ]
+
+
 def _placed(verdict: tuple[str, str, str], href: str) -> tuple[str, str, str, str]:
     text, tone, why = verdict
     return text, href, tone, why
@@ -211,6 +243,7 @@ async def dashboard_view(found: Services) -> DashboardView:
     report = await found.latest_reports.get()
     brokers = broker_nodes(cluster.image)
     return DashboardView(
+        unknown="",
         health=health_of(cluster),
         cards=cards_of(cluster),
         voters=voter_nodes(cluster.quorum),
@@ -222,10 +255,46 @@ async def dashboard_view(found: Services) -> DashboardView:
     )
 
 
+async def past_dashboard_view(found: Services, past: Past) -> DashboardView:
+    """Return the dashboard as far as the metadata log tells it for a past offset."""
+    cluster = found.cluster
+    survey, at_ms = await survey_of(cluster)
+    unclean = sum(each.election not in {"", "elr"} and each.time_ms >= at_ms - DAY_MS for each in survey.moves)
+    brokers = broker_nodes(cluster.image)
+    return DashboardView(
+        unknown=NOT_IN_LOG,
+        health=past_health(cluster.image, cluster.topic_table.totals(), unclean),
+        cards=past_cards(cluster),
+        voters=[
+            Node(f"node {voter.id}", "leader" if voter.is_leader else "", "unknown", "/quorum")
+            for voter in cluster.quorum.voters
+        ],
+        brokers=brokers[:NODES_MAX],
+        more_brokers=max(0, len(brokers) - NODES_MAX),
+        changes=await _changes_before(cluster, past.offset + 1),
+        report=None,
+        trends=None,
+    )
+
+
+async def _changes_before(cluster: Cluster, before: int | None) -> list[FeedEntry]:
+    """Return the newest changes before an offset, wherever they are kept."""
+    entries: list[FeedEntry] = []
+    for _ in range(STRETCHES_MAX):
+        if before is None or len(entries) >= CHANGES_ON_DASHBOARD:
+            break
+        stretch = await cluster.archive.stretch(before)
+        entries += feed_entries(stretch.changes, CHANGES_ON_DASHBOARD - len(entries))
+        before = stretch.older
+    return entries
+
+
 @router.get("/")
-async def dashboard(request: Request, _caller: Reader) -> Response:
+async def dashboard(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
-    view = await dashboard_view(services_of(request))
+    services = services_of(request)
+    past = services.cluster.past
+    view = await dashboard_view(services) if past is None else await past_dashboard_view(services, past)
     return render(request, "dashboard.html", page=page_of(request, "Dashboard", "/"), view=view)
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from app.cluster.epochs import Leadership
 from app.pages.frame import UNKNOWN, duration, moment, page_items, page_of, render, whole_number
-from app.services import Reader, services_of
+from app.services import PastReader, services_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -94,9 +94,9 @@ def lately(leaderships: Iterable[Leadership], now_ms: int, hours: int = 24) -> t
 
 
 @router.get("/quorum/epochs")
-async def epochs(request: Request, _caller: Reader) -> Response:
+async def epochs(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
-    known = services_of(request).cluster.history.epochs.leaderships()
+    known = services_of(request).cluster.epochs.leaderships()
     shown, page, pages = page_items(known, whole_number(request.query_params.get("page", ""), 1, 10**9) or 1, ROWS)
     view = EpochsView([epoch_row(each) for each in shown], len(known), page, pages)
     return render(request, "epochs.html", page=page_of(request, "Leaders", "/quorum"), view=view)

@@ -1,5 +1,6 @@
 """Features: finalized levels, the levels that nodes support, and updates with a preview."""
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, cast
@@ -9,10 +10,13 @@ from fastapi.responses import Response
 
 from app.cluster.cluster import Cluster
 from app.cluster.features import FeatureUpdate
+from app.cluster.log_events.events import FeatureChange
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, counted, page_of, render, whole_number
-from app.services import Admin, PastReader, services_of
+from app.pages.survey_notes import SurveyNotes, notes_of, survey_of
+from app.security.audit import committers_at
+from app.services import Admin, PastReader, Services, services_of
 from kraft_core.clients.admin.cluster import UpgradeType
 from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -22,6 +26,7 @@ router = APIRouter(include_in_schema=False)
 
 Kind = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]
 LEVEL_MAX: Final = 2**15 - 1
+HISTORY_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,27 @@ class FeatureRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LevelChange:
+    """One change of a feature's level; `actor` is empty for a change made elsewhere."""
+
+    offset: int
+    change: int
+    at: dt.datetime
+    name: str
+    before: str
+    after: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
 class FeaturesView:
-    """Model of features.html."""
+    """Model of features.html. `history` is newest first, at most HISTORY_MAX of `changes`."""
 
     rows: Sequence[FeatureRow]
     kinds: Sequence[str]
+    history: Sequence[LevelChange]
+    changes: int
+    notes: SurveyNotes
 
 
 def level_text(name: str, level: int) -> str:
@@ -53,7 +74,7 @@ def feature_rows(cluster: Cluster) -> list[FeatureRow]:
     """Return all features that this software or the cluster knows, by name."""
     image = cluster.image
     quorum = cluster.quorum
-    kraft_version = UNKNOWN if quorum.standing == "unknown" else str(quorum.kraft_version)
+    kraft_version = UNKNOWN if quorum.standing == "unknown" or quorum.kraft_version < 0 else str(quorum.kraft_version)
     registered: list[BrokerRegistration | ControllerRegistration] = []
     registered += [*image.cluster.brokers.values(), *image.cluster.controllers.values()]
     nodes = {node.id for node in registered}  # one that is both broker and controller registers twice
@@ -77,11 +98,36 @@ def feature_rows(cluster: Cluster) -> list[FeatureRow]:
     return rows
 
 
+async def level_changes(services: Services, found: Sequence[FeatureChange]) -> list[LevelChange]:
+    """Return the changes in words, with who made them through this installation."""
+    actors = await services.database.read(committers_at, {each.change for each in found})
+    return [
+        LevelChange(
+            offset=each.offset,
+            change=each.change,
+            at=dt.datetime.fromtimestamp(max(0, each.time_ms) / 1000, dt.UTC),
+            name=each.name,
+            before=level_text(each.name, each.before),
+            after=level_text(each.name, each.after),
+            actor=actors.get(each.change, ""),
+        )
+        for each in found
+    ]
+
+
 @router.get("/features")
 async def features(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
     services = services_of(request)
-    view = FeaturesView(feature_rows(services.cluster), [kind.name for kind in UpgradeType])
+    survey, _ = await survey_of(services.cluster)
+    changes = survey.feature_changes[::-1]
+    view = FeaturesView(
+        rows=feature_rows(services.cluster),
+        kinds=[kind.name for kind in UpgradeType],
+        history=await level_changes(services, changes[:HISTORY_MAX]),
+        changes=len(changes),
+        notes=notes_of(survey),
+    )
     return render(request, "features.html", page=page_of(request, "Features", "/features"), view=view)
 
 

@@ -308,7 +308,15 @@ def ids_text(ids: Sequence[int]) -> str:
 def whole_number(text: str, least: int, most: int) -> int | None:
     """Return a number in [least, most] from a form or an address, None for any other text."""
     text = text.strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 10:
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
         return None
     value = int(text)
     return value if least <= value <= most else None
+
+
+def optional_number(text: str, name: str, most: int) -> tuple[int | None, str]:
+    """Return a positive whole number that may be left out, and the error of any other text."""
+    if not text.strip():
+        return None, ""
+    value = whole_number(text, 1, most)
+    return value, "" if value is not None else f"{name} '{text.strip()[:40]}' is not a whole number from 1 to {most}."

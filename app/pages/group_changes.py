@@ -39,7 +39,7 @@ from kraft_core.protocol.errors import KafkaError
 router = APIRouter(include_in_schema=False)
 
 SHOWN_MAX: Final = 500
-TOOL: Final = "kafka-consumer-groups.sh --bootstrap-server BROKER:PORT"
+TOOLS: Final = {"Share": "kafka-share-groups.sh", "Streams": "kafka-streams-groups.sh"}
 
 
 GroupField = Annotated[str, Form(), AfterValidator(unquote)]
@@ -214,7 +214,7 @@ async def reset(
         button="Set offsets",
         changes=[],
         curl=cluster_curl(request, "POST", f"consumer-groups/{segment_of(group)}/offsets:reset", body),
-        command=_command(group, way, value, topics),
+        command=_command(tool_of(request, group), way, value, topics),
         fields=[("group", quote(group))],
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
@@ -248,11 +248,17 @@ def _body(way: str, value: str, named: Named | None) -> dict[str, object]:
     return {**wanted, "topics": topics}
 
 
-def _command(group: str, way: str, value: str, topics: str) -> str:
+def tool_of(request: Request, group: str) -> str:
+    """Return the beginning of the command of Kafka's tool for this type of group."""
+    name = TOOLS.get(services_of(request).cluster.groups.type_of(group), "kafka-consumer-groups.sh")
+    return f"{name} --bootstrap-server BROKER:PORT --group {shlex.quote(group)}"
+
+
+def _command(tool: str, way: str, value: str, topics: str) -> str:
     lines = [line.strip() for line in topics.splitlines() if line.strip()]
     which = " ".join(f"--topic {shlex.quote(line)}" for line in lines) or "--all-topics"
     option = f"--{way} {shlex.quote(value.strip())}" if value.strip() else f"--{way}"
-    return f"{TOOL} --group {shlex.quote(group)} --reset-offsets {which} {option} --execute"
+    return f"{tool} --reset-offsets {which} {option} --execute"
 
 
 def done(failed: Failures, partitions: int, what: str) -> Flash:
@@ -297,7 +303,7 @@ async def delete_offsets(
             "Refused while a member subscribes to the topic.",
         ],
         curl="",
-        command=f"{TOOL} --group {shlex.quote(group)} --delete-offsets --topic {shlex.quote(topic)}",
+        command=f"{tool_of(request, group)} --delete-offsets --topic {shlex.quote(topic)}",
         fields=[("group", quote(group)), ("topic", topic)],
         dangerous=True,
     )
@@ -390,7 +396,7 @@ async def _delete(request: Request, caller: GroupEditor, group: str, typed: str,
         changes=[("Group", group, "deleted")],
         consequences=["Members that join later begin where `auto.offset.reset` says."],
         curl=cluster_curl(request, "DELETE", f"consumer-groups/{segment_of(group)}"),
-        command=f"{TOOL} --group {shlex.quote(group)} --delete",
+        command=f"{tool_of(request, group)} --delete",
         fields=[("group", quote(group))],
         type_name=group if is_typable else "",
         dangerous=True,

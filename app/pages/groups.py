@@ -19,7 +19,9 @@ from app.pages.frame import counted, duration, number, page_items, page_of, rend
 from app.pages.group_links import group_path
 from app.pages.placement_charts import sparkline
 from app.services import Reader, services_of
-from kraft_core.clients.admin.groups import MemberDescription
+from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
+from kraft_core.clients.admin.streams_topology import Task
+from kraft_core.image.metadata_image import MetadataImage
 
 router = APIRouter(include_in_schema=False)
 
@@ -28,7 +30,18 @@ PARTITIONS_ON_PAGE: Final = 100
 MEMBERS_SHOWN: Final = 200
 ASSIGNED_SHOWN: Final = 20
 TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
-STATES: Final = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
+FEATURES: Final = {"Share": "share.version", "Streams": "streams.version"}
+"""The feature that a broker supports if it serves groups of a type."""
+STATES: Final = (
+    "Stable",
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
 MINUS: Final = "\N{MINUS SIGN}"
 NO_LAG: Final = GroupLag.unknown()
 
@@ -126,8 +139,29 @@ class TopicLag:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskRow:
+    """The tasks of one member of a streams group, in words."""
+
+    member_id: str
+    client_id: str
+    active: str
+    standby: str
+    warmup: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubtopologyRow:
+    """One subtopology of a streams group, with the names of its topics."""
+
+    id: str
+    sources: Sequence[str]
+    repartitions: Sequence[str]
+    changelogs: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupView:
-    """Model of group.html. `note` says what is missing and why; `is_read` is False for types that are only listed."""
+    """Model of group.html. `note` says what is missing and why."""
 
     group_id: str
     url: str
@@ -148,7 +182,13 @@ class GroupView:
     pages: int
     asked_at: dt.datetime | None
     note: str
-    is_read: bool
+    tasks: Sequence[TaskRow]
+    subtopologies: Sequence[SubtopologyRow]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share group, whose offsets are start offsets."""
+        return self.type == "share"
 
 
 def state_tone(state: str) -> str:
@@ -173,8 +213,6 @@ def group_row(listed: ListedGroup, found: GroupLag) -> GroupRow:
     error = found.detail.error
     if error is not None:
         why = str(error)
-    elif not listed.has_offsets:
-        why = "Members and offsets of this type of group are not read."
     else:
         why = "" if found.is_complete and detail else "Not all brokers have answered yet."
     return GroupRow(
@@ -191,12 +229,23 @@ def group_row(listed: ListedGroup, found: GroupLag) -> GroupRow:
     )
 
 
+def unserved_note(image: MetadataImage, wanted_type: str) -> str:
+    """Return why no broker can have groups of the wanted type, "" if one can."""
+    feature = FEATURES.get(wanted_type)
+    brokers = image.cluster.brokers.values()
+    if feature is None or any(feature in each.supported_features for each in brokers):
+        return ""
+    return f"No broker serves groups of the type {wanted_type}: none supports {feature}. Apache Kafka's brokers do."
+
+
 def list_notes(listed: GroupList) -> list[str]:
     """Return why groups may be missing, a line for each broker."""
     notes = [f"No list from broker {broker_id}: {error}" for broker_id, error in sorted(listed.errors.items())]
     if listed.pending:
         ids = ", ".join(map(str, listed.pending))
         notes.append(f"Not answered yet: broker {ids}. Their groups appear as soon as they do.")
+    if listed.missing is not None:
+        notes.append(f"Groups may be missing: {listed.missing}")
     return notes
 
 
@@ -229,12 +278,13 @@ def row_notes(rows: Sequence[GroupRow]) -> list[str]:
 
 async def groups_view(request: Request, query: Mapping[str, str]) -> GroupsView:
     """Return the page of an address."""
-    groups = services_of(request).cluster.groups
-    wanted = GroupFilter.of(query)
+    cluster = services_of(request).cluster
+    groups, wanted = cluster.groups, GroupFilter.of(query)
+    unserved = unserved_note(cluster.image, wanted.type)
     listed = await groups.list()
     matching = [each for each in listed.groups if wanted.matches(each)]
     shown, page, pages = page_items(matching, whole_number(query.get("page", "1"), 1, 10**9) or 1, ROWS)
-    lags = await groups.lags({each.group_id: each.coordinator for each in shown if each.has_offsets})
+    lags = await groups.lags({each.group_id: each.coordinator for each in shown})
     rows = [group_row(each, lags.get(each.group_id, NO_LAG)) for each in shown]
     return GroupsView(
         wanted.search,
@@ -246,7 +296,7 @@ async def groups_view(request: Request, query: Mapping[str, str]) -> GroupsView:
         page,
         pages,
         listed.asked_at,
-        [*list_notes(listed), *row_notes(rows)],
+        [*list_notes(listed), *([unserved] if unserved else []), *row_notes(rows)],
     )
 
 
@@ -314,6 +364,36 @@ def topic_lags(rows: Sequence[PartitionRow]) -> list[TopicLag]:
     ]
 
 
+def tasks_text(tasks: Sequence[Task]) -> str:
+    """Return tasks as Kafka Streams names them: SUBTOPOLOGY_PARTITION."""
+    more = f" and {number(len(tasks) - ASSIGNED_SHOWN)} more" if len(tasks) > ASSIGNED_SHOWN else ""
+    return ", ".join(f"{subtopology}_{index}" for subtopology, index in sorted(tasks)[:ASSIGNED_SHOWN]) + more
+
+
+def task_rows(members: Sequence[MemberDescription]) -> list[TaskRow]:
+    """Return the tasks of the first members of a streams group; none for other groups."""
+    return [
+        TaskRow(
+            each.member_id,
+            each.client_id,
+            tasks_text(each.tasks.active),
+            tasks_text(each.tasks.standby),
+            tasks_text(each.tasks.warmup),
+        )
+        for each in sorted(members, key=lambda each: each.member_id)[:MEMBERS_SHOWN]
+        if each.tasks is not None
+    ]
+
+
+def subtopology_rows(described: GroupDescription | None) -> list[SubtopologyRow]:
+    """Return the topology of a streams group; empty for other groups."""
+    topology = None if described is None else described.topology
+    return [
+        SubtopologyRow(each.id, each.source_topics, each.repartition_source_topics, each.changelog_topics)
+        for each in (() if topology is None else topology.subtopologies)
+    ]
+
+
 def group_view(listed: ListedGroup | None, group_id: str, found: GroupLag, page: int) -> GroupView:
     """Return one group with a page of its partitions."""
     detail, error = found.detail.value, found.detail.error
@@ -321,13 +401,10 @@ def group_view(listed: ListedGroup | None, group_id: str, found: GroupLag, page:
     rows = partition_rows(found)
     shown, page, pages = page_items(rows, page, PARTITIONS_ON_PAGE)
     state = described.state if described else listed.state if listed else ""
-    is_read = listed is None or listed.has_offsets
     members = () if described is None else described.members
     note = ""
     if error is not None:
         note = f"The coordinator does not answer: {error}"
-    elif not is_read:
-        note = "Members and offsets of this type of group are not read."
     elif described is None:
         note = "The coordinator has not answered yet."
     return GroupView(
@@ -352,7 +429,8 @@ def group_view(listed: ListedGroup | None, group_id: str, found: GroupLag, page:
         pages=pages,
         asked_at=found.asked_at,
         note=note,
-        is_read=is_read,
+        tasks=task_rows(members),
+        subtopologies=subtopology_rows(described),
     )
 
 
@@ -362,7 +440,7 @@ async def group_page(request: Request, group_id: str, page: int) -> Response:
     groups = services_of(request).cluster.groups
     lists = await groups.list()
     listed = next((each for each in lists.groups if each.group_id == group_id), None)
-    found = NO_LAG if listed is not None and not listed.has_offsets else await groups.lag(group_id)
+    found = await groups.lag(group_id)
     if found.is_missing:
         raise NotFoundError(f"There is no group '{group_id[:249]}'.")
     view = group_view(listed, group_id, found, page)

@@ -13,6 +13,7 @@ from app.cluster.topic_table import ClusterTotals
 from app.pages.frame import counted, duration
 from kraft_core.image.metadata_image import MetadataImage
 
+DAY_MS: Final = 86_400_000
 NO_SPARE: Final = "survives no further controller failure"
 
 Tone = Literal["good", "warn", "bad"]
@@ -47,29 +48,70 @@ def health_of(cluster: Cluster) -> Health:
     if not freshness.is_ready:
         text = f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
         return Health("bad", text, ())
-    return health(cluster.quorum, cluster.image, cluster.topic_table.totals(), cluster.history, time.time() * 1000)
+    now_ms = time.time() * 1000
+    unclean = cluster.history.unclean_since(now_ms - DAY_MS)
+    return health(cluster.quorum, cluster.image, cluster.topic_table.totals(), cluster.history, now_ms, unclean)
 
 
 def health(
-    quorum: Quorum, image: MetadataImage, totals: ClusterTotals, history: Iterable[Change], now_ms: float
+    quorum: Quorum,
+    image: MetadataImage,
+    totals: ClusterTotals,
+    history: Iterable[Change],
+    now_ms: float,
+    unclean: int = 0,
 ) -> Health:
-    """Return the state of this quorum and image. `history` tells since when brokers are fenced."""
+    """Return the state of this quorum and image.
+
+    `history` tells since when brokers are fenced; `unclean` is the number of unclean elections in the last day.
+    """
     reasons = [
         *quorum_reasons(quorum),
         *partition_reasons(totals),
         *broker_reasons(image, totals.partitions, history, now_ms),
+        *unclean_reasons(unclean),
     ]
     reasons.sort(key=lambda reason: reason.tone != "bad")
     return Health(reasons[0].tone if reasons else "good", _sentence(quorum, totals, reasons), reasons)
 
 
-def _sentence(quorum: Quorum, totals: ClusterTotals, reasons: Sequence[Reason]) -> str:
-    if quorum.standing != "led":
-        return "Nothing can be changed: the quorum has no leader that a majority follows."
+def past_health(image: MetadataImage, totals: ClusterTotals, unclean: int) -> Health:
+    """Return the state of partitions and brokers as they were; the log does not tell which controllers answered.
+
+    `unclean` is the number of unclean elections in the day before.
+    """
+    reasons = [
+        *partition_reasons(totals),
+        *broker_reasons(image, totals.partitions, (), 0),
+        *unclean_reasons(unclean, "in the day before"),
+    ]
+    reasons.sort(key=lambda reason: reason.tone != "bad")
+    sentence = _refused(totals) or (
+        "Partitions and brokers were not all well." if reasons else "All partitions and brokers were well."
+    )
+    return Health(reasons[0].tone if reasons else "good", sentence, reasons)
+
+
+def unclean_reasons(number: int, when: str = "in the last day") -> Iterator[Reason]:
+    """Yield the unclean elections of a day."""
+    if number:
+        text = f"{counted(number, 'unclean leader election')} {when}: acknowledged records may be lost"
+        yield Reason("warn", text, "/flaps/elections")
+
+
+def _refused(totals: ClusterTotals) -> str:
     if totals.offline:
         return f"{counted(totals.offline, 'partition')} can be neither read nor written."
     if totals.under_min:
         return f"{counted(totals.under_min, 'partition')} reject{'s' if totals.under_min == 1 else ''} writes."
+    return ""
+
+
+def _sentence(quorum: Quorum, totals: ClusterTotals, reasons: Sequence[Reason]) -> str:
+    if quorum.standing != "led":
+        return "Nothing can be changed: the quorum has no leader that a majority follows."
+    if refused := _refused(totals):
+        return refused
     spare = quorum.failures_tolerated
     safety = f"survives {spare} more controller failure{'' if spare == 1 else 's'}" if spare else NO_SPARE
     if len(quorum.voters) == 1:

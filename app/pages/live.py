@@ -150,7 +150,8 @@ class SubjectWatch:
 
 def deletion(cluster: Cluster, has: Callable[[MetadataImage], bool]) -> Change | None:
     """Return the newest change that removed what an image `has`, None if it is no longer kept."""
-    return next((each for each in reversed(list(cluster.history)) if has(each.before) and not has(each.after)), None)
+    newest = cluster.history.newest(1, lambda each: has(each.before) and not has(each.after))
+    return newest[0] if newest else None
 
 
 def _where(change: Change | None) -> str:

@@ -10,9 +10,9 @@ from fastapi.responses import Response
 from app.http.errors import ConflictError
 from app.pages.confirm import ConfirmView, Input, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, whole_number
+from app.pages.frame import counted, optional_number
 from app.pages.partitions import refused_plan
-from app.pages.plans import ROWS_SHOWN, PlanId, draft_saved, known_plan, rows_shown, wanted_replicas
+from app.pages.plans import ROWS_SHOWN, PlanId, cordon_texts, draft_saved, known_plan, rows_shown, wanted_replicas
 from app.pages.reassignment_plan import plan_warnings
 from app.reports.executor import plan_store
 from app.reports.executor.copied import known_log_dirs
@@ -44,8 +44,8 @@ async def create(
         rows = rows_of_plan(image, read_plan(plan), await known_log_dirs(services.cluster))
     except PlanError as wrong:
         return refused_plan(request, plan, str(wrong))
-    rate, rate_error = _optional(throttle, "Throttle", THROTTLE_MAX)
-    several, moves_error = _optional(moves, "New replicas at once", 1_000)
+    rate, rate_error = optional_number(throttle, "Throttle", THROTTLE_MAX)
+    several, moves_error = optional_number(moves, "New replicas at once", 1_000)
 
     async def save() -> Response:
         new = NewPlan(
@@ -91,14 +91,6 @@ def _draft_view(request: Request, plan: str, rows: Sequence[Row]) -> ConfirmView
 def _page_of(plan_id: int) -> dict[str, Any]:
     """Return where a confirmation belongs, as arguments of ConfirmView."""
     return {"active": "/plans", "back": f"Plan {plan_id}", "back_url": f"/plans/{plan_id}"}
-
-
-def _optional(text: str, name: str, most: int) -> tuple[int | None, str]:
-    """Return a number that may be left out, and the error of any other text."""
-    if not text.strip():
-        return None, ""
-    value = whole_number(text, 1, most)
-    return value, "" if value is not None else f"{name} '{text.strip()[:40]}' is not a whole number from 1 to {most}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +189,8 @@ async def change_limits(
     """Preview another throttle and concurrency; with confirmed=yes set them."""
     services = services_of(request)
     record = await known_plan(services, plan_id)
-    rate, rate_error = _optional(throttle, "Throttle", THROTTLE_MAX)
-    several, moves_error = _optional(moves, "New replicas at once", 1_000)
+    rate, rate_error = optional_number(throttle, "Throttle", THROTTLE_MAX)
+    several, moves_error = optional_number(moves, "New replicas at once", 1_000)
     several = several or record.moves_per_broker
     values: dict[str, Any] = {"throttle": rate, "moves_per_broker": several}
     body = {"throttle_bytes_per_second": rate, "moves_per_broker": several}
@@ -222,6 +214,32 @@ async def change_limits(
         lambda **kind: plans.change(caller, record.cluster_id, plan_id, values, **kind),
         "changed",
         rate_error or moves_error,
+    )
+
+
+@router.post("/plans/{plan_id}/changes/uncordon")
+async def uncordon(
+    request: Request, caller: Admin, plan_id: PlanId, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview which cordons of an ended drain would be removed; with confirmed=yes remove them."""
+    services = services_of(request)
+    record = await known_plan(services, plan_id)
+    plans = services.actions.plans
+    view = ConfirmView(
+        title=f"Uncordon what plan {plan_id} has drained",
+        **_page_of(plan_id),
+        action=f"/plans/{plan_id}/changes/uncordon",
+        button="Uncordon",
+        changes=cordon_texts(await plans.left_cordons(record)),
+        consequences=["New replicas may be placed there again. Those that have moved away stay where they are."],
+        curl=cluster_curl(request, "POST", f"plans/{plan_id}:uncordon", {}),
+    )
+    return await _preview(
+        request,
+        view,
+        confirmed,
+        lambda **kind: plans.uncordon(caller, record.cluster_id, plan_id, **kind),
+        "uncordoned",
     )
 
 

@@ -8,23 +8,27 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.http.errors import FORM_REFUSED
+from app.pages.config_values import BYTES as UNIT_OF_BYTES
+from app.pages.config_values import Unit, parsed
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
-from app.pages.frame import counted, ids_text, whole_number
-from app.pages.plans import draft_saved, plans_page, rows_shown
+from app.pages.frame import counted, ids_text, optional_number, whole_number
+from app.pages.plans import bytes_text, draft_saved, plans_page, rows_shown
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.drains import check_drain
 from app.reports.executor.plan_store import NewPlan
 from app.reports.executor.plan_text import PlanError
 from app.reports.executor.proposing import drained, proposed
 from app.reports.executor.report_plans import report_rows
-from app.reports.proposals.options import BALANCE, LEADERS, REPAIR, Options
+from app.reports.proposals.options import BALANCE, BYTES, LEADERS, REPAIR, Options
 from app.services import Admin, services_of
 
 router = APIRouter(include_in_schema=False)
 
 GOALS: Final[dict[str, frozenset[str]]] = {
     "all": frozenset({REPAIR, BALANCE, LEADERS}),
+    "all_bytes": frozenset({REPAIR, BALANCE, BYTES, LEADERS}),
     "repair": frozenset({REPAIR}),
+    "bytes": frozenset({BYTES}),
     "leaders": frozenset({LEADERS}),
 }
 
@@ -33,17 +37,24 @@ GOALS: Final[dict[str, frozenset[str]]] = {
 async def propose_plan(
     request: Request,
     caller: Admin,
-    goals: Annotated[Literal["all", "repair", "leaders"], Form()] = "all",
+    goals: Annotated[Literal["all", "all_bytes", "repair", "bytes", "leaders"], Form()] = "all",
+    max_moves: Annotated[str, Form()] = "",
+    max_bytes: Annotated[str, Form()] = "",
     confirmed: Annotated[str, Form()] = "",
 ) -> Response:
     """Preview the planner's proposal for goals; with confirmed=yes save it as a draft."""
     services = services_of(request)
-    options = Options(goals=GOALS[goals])
     try:
+        options = Options(
+            goals=GOALS[goals],
+            max_moves=_budget(max_moves, "Replicas to copy", None),
+            max_bytes=_budget(max_bytes, "Bytes to copy", UNIT_OF_BYTES),
+        )
         rows, numbers = await proposed(services.cluster.image, options, await known_log_dirs(services.cluster))
     except PlanError as refused:
         return await plans_page(request, error=str(refused), status=FORM_REFUSED)
-    body = {"options": {"goals": sorted(options.goals)}}
+    limits = {"max_moves": options.max_moves, "max_bytes": options.max_bytes}
+    body = {"options": {"goals": sorted(options.goals)} | {name: each for name, each in limits.items() if each}}
 
     async def save() -> Response:
         new = NewPlan(
@@ -64,7 +75,7 @@ async def propose_plan(
         changes=rows_shown(rows),
         consequences=_numbers_text(numbers),
         curl=cluster_curl(request, "POST", "plans", body),
-        fields=[("goals", goals)],
+        fields=[("goals", goals), ("max_moves", max_moves), ("max_bytes", max_bytes)],
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=save)
 
@@ -163,6 +174,17 @@ async def drain(
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=save)
 
 
+def _budget(text: str, name: str, unit: Unit | None) -> int | None:
+    """Return a limit of a plan, None without one. Raises PlanError."""
+    try:
+        value, wrong = optional_number(parsed(text, unit), name, 2**62)
+    except ValueError as unreadable:
+        raise PlanError(f"{name}: {unreadable}") from unreadable
+    if wrong:
+        raise PlanError(wrong)
+    return value
+
+
 def _broker_ids(text: str) -> tuple[int, ...]:
     """Return the ids of a list such as `3, 4`. Raises PlanError."""
     found = []
@@ -199,5 +221,8 @@ def _numbers_text(numbers: dict[str, Any]) -> list[str]:
     if "directory_moves" in numbers:
         moved = counted(numbers["directory_moves"], "replica")
         lines.append(f"{moved} would move to another log directory of the same broker.")
+    if "byte_shares" in numbers:
+        lines.append(f"{counted(numbers['swaps'], 'pair')} of replicas would change places within a rack.")
+        lines += bytes_text(numbers["byte_shares"])
     lines += [f"Unsolved for {each['count']}: {each['text']}." for each in numbers["unsolved"]]
     return lines

@@ -1,9 +1,9 @@
 """Plans of reassignments: the list, and one plan with its progress."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
@@ -13,6 +13,7 @@ from app.http.errors import NotFoundError
 from app.pages.flash import Flash
 from app.pages.frame import duration, go_to, ids_text, moment, number, page_of, render, size
 from app.reports.executor import plan_store
+from app.reports.executor.cordons import LeftCordon
 from app.reports.executor.models import PlanPartition, PlanRecord
 from app.reports.executor.plan import (
     ACTIVE_STATES,
@@ -40,6 +41,7 @@ router = APIRouter(include_in_schema=False)
 
 PLANS_SHOWN: Final = 50
 ROWS_SHOWN: Final = 200
+RACKS_SHOWN: Final = 20
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 TONES: Final = {DONE: "good", PLAN_FAILED: "bad", CANCELLED: "warn", PAUSED: "warn"}
 ROW_TONES: Final = {MOVED: "good", UNCHANGED: "good", FAILED: "bad", STALE: "warn", UNDONE: "warn"}
@@ -85,7 +87,10 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows."""
+    """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows.
+
+    `cordons` are those that the ended plan has left.
+    """
 
     id: int
     state: str
@@ -102,6 +107,7 @@ class PlanView:
     stuck_minutes: int
     waits_for: str
     reasons: Sequence[str]
+    cordons: Sequence[str]
     rows: Sequence[PlanRow]
     more: int
     actions: Sequence[tuple[str, str]]
@@ -184,8 +190,25 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
         ("Pause on under min ISR", "yes" if record.pause_on_under_min else "no"),
         ("Drains", ids_text(record.drain) if record.drain else ""),
         ("Drains", ", ".join(f"{path} of broker {broker}" for broker, path in record.drain_log_dirs or ())),
+        *(("Bytes", line) for line in bytes_text((record.options.get("proposal") or {}).get("byte_shares", ()))),
     ]
     return [(label, text) for label, text in facts if text]
+
+
+def bytes_text(shares: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what a plan does to the bytes of the fullest broker of each rack, those with most bytes first."""
+    ordered = sorted(shares, key=lambda each: (-each["before"]["max"], each["rack"] or ""))
+    lines = [_share_text(each) for each in ordered[:RACKS_SHOWN]]
+    return lines if len(ordered) <= RACKS_SHOWN else [*lines, f"{len(ordered) - RACKS_SHOWN} more racks are not shown."]
+
+
+def _share_text(share: Mapping[str, Any]) -> str:
+    of_rack = f" of rack {share['rack']}" if share["rack"] else ""
+    before, after = share["before"]["max"], share["after"]["max"]
+    return (
+        f"The fullest broker{of_rack} would have {size(after)} instead of {size(before)}. "
+        f"No placement of the rack's replicas has less than {size(share['bound'])} (gap {size(share['gap'])})."
+    )
 
 
 def replicas_text(replicas: Sequence[int], log_dirs: Sequence[str]) -> str:
@@ -232,7 +255,12 @@ def _row(stored: PlanPartition) -> PlanRow:
     )
 
 
-def _actions(record: PlanRecord) -> list[tuple[str, str]]:
+def cordon_texts(left: Sequence[LeftCordon]) -> list[tuple[str, str, str]]:
+    """Return (config, value now, value without the plan's cordon) of each broker."""
+    return [(f"cordoned.log.dirs of broker {each.broker_id}", each.now, each.after or "none") for each in left]
+
+
+def _actions(record: PlanRecord, is_cordoned: bool) -> list[tuple[str, str]]:
     """Return the changes that the plan's state allows, as (path, label)."""
     actions = {
         DRAFT: [("approve", "Approve…")],
@@ -242,7 +270,8 @@ def _actions(record: PlanRecord) -> list[tuple[str, str]]:
     }.get(record.state, [])
     if record.state not in FINAL_STATES:
         return [*actions, ("cancel", "Cancel…")]
-    return [("rollback", "Roll back…")] if (record.result or {}).get("partitions", {}).get(MOVED) else []
+    actions = [("uncordon", "Uncordon…")] if is_cordoned else []
+    return [*actions, ("rollback", "Roll back…")] if (record.result or {}).get("partitions", {}).get(MOVED) else actions
 
 
 async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
@@ -251,6 +280,7 @@ async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
     chosen = state if state in ROW_STATES else ""
     rows = await services.database.read(plan_store.partitions, plan_id, state=chosen or None, after=0, limit=ROWS_SHOWN)
     eta = plan_store.eta_seconds(record, counts)
+    left = await services.actions.plans.left_cordons(record)
     total = counts.states.get(chosen, 0) if chosen else sum(counts.states.values())
     return PlanView(
         id=record.id,
@@ -270,7 +300,8 @@ async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
         reasons=record.reasons,
         rows=[_row(each) for each in rows],
         more=total - len(rows),
-        actions=_actions(record),
+        actions=_actions(record, bool(left)),
+        cordons=[f"{what}: {now}" for what, now, _ in cordon_texts(left)],
         throttle=record.throttle,
         moves_per_broker=record.moves_per_broker,
     )

@@ -1,7 +1,7 @@
 """The quorum page: voters and observers as the leader describes them, and the leaders of the log."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -15,14 +15,19 @@ from app.cluster.quorum import CAUGHT_UP_MS, Quorum, Replica
 from app.cluster.quorum_text import endpoint_texts
 from app.cluster.voter_changes import pending_change_text
 from app.pages.epochs import EpochRow, clock, epoch_row, lately, short_clock
-from app.pages.frame import UNKNOWN, age, duration, number, page_of, render, size
+from app.pages.frame import UNKNOWN, age, duration, ids_text, number, page_of, render, size
 from app.security.roles import Role
-from app.services import Reader, services_of
+from app.services import PastReader, Reader, services_of
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 
 router = APIRouter(include_in_schema=False)
 
 EPOCHS_SHOWN: Final = 10
+NOT_IN_LOG: Final = (
+    "The metadata log does not tell, so it is not known for the past: which voters answered, how far they and the"
+    " observers had read, the voters' directories, the latest snapshot, the level of kraft.version. The voters are"
+    " those that the leader named when it was elected."
+)
 STATIC_HELP: Final = (
     "Static voters: every node's server.properties lists them, so voters cannot be added or removed. To switch to"
     " dynamic voters, set `controller.quorum.bootstrap.servers` on all nodes; when all voters are caught up, run"
@@ -51,9 +56,10 @@ class ReplicaRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumView:
-    """Model of quorum.html. `facts` are (label, value, tone, why)."""
+    """Model of quorum.html. `facts` are (label, value, tone, why). `unknown`: what a past state cannot tell, or ""."""
 
     problem: str
+    unknown: str
     under_way: str
     facts: Sequence[tuple[str, str, str, str]]
     static_help: str
@@ -178,18 +184,48 @@ def _log_facts(quorum: Quorum) -> list[tuple[str, str, str, str]]:
     ]
 
 
+def past_view(cluster: Cluster) -> QuorumView:
+    """Return the page as far as the metadata log tells it for a past offset."""
+    quorum, known, features = cluster.quorum, cluster.epochs.leaderships(), cluster.image.features
+    return QuorumView(
+        problem="",
+        unknown=NOT_IN_LOG,
+        under_way="",
+        facts=[
+            *_leader_facts(quorum, known),
+            ("Voters", ids_text([voter.id for voter in quorum.voters]), "", "when the leader was elected"),
+            ("High watermark", number(quorum.high_watermark), "", ""),
+            ("metadata.version", _metadata_version(cluster), "", ""),
+        ],
+        static_help="",
+        voters=[
+            replace(replica_row(voter, quorum), state="leader" if voter.is_leader else "voter", tone="", last_fetch="")
+            for voter in quorum.voters
+        ],
+        observers=(),
+        epochs=[epoch_row(leadership) for leadership in known[:EPOCHS_SHOWN]],
+        epochs_known=len(known),
+        features=[("metadata.version", features.level("metadata.version")), *sorted(features.levels.items())],
+    )
+
+
+def _metadata_version(cluster: Cluster) -> str:
+    version = cluster.image.features.metadata_version
+    return UNKNOWN if version is None else str(version)
+
+
 def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
     """Return the page from the leader's answer (at most a second old) and the log. `may_change`: links for admins."""
     quorum = cluster.quorum
-    known = cluster.history.epochs.leaderships()
+    known = cluster.epochs.leaderships()
     is_changeable = may_change and quorum.is_live and quorum.kraft_version >= 1
     left, tone, why = failures(quorum)
     features = cluster.image.features
-    metadata_version = UNKNOWN if features.metadata_version is None else str(features.metadata_version)
     return QuorumView(
         problem=""
         if quorum.is_live or quorum.standing != "led"
         else f"The leader does not answer DescribeQuorum: {quorum.error}. Values are from the metadata log.",
+        unknown="",
         under_way=f"Voter change in progress: {pending_change_text(quorum)}." if quorum.is_change_pending else "",
         facts=[
             *_leader_facts(quorum, known),
@@ -201,7 +237,7 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
                 "",
                 "dynamic voters" if quorum.kraft_version else "static voters",
             ),
-            ("metadata.version", metadata_version, "", ""),
+            ("metadata.version", _metadata_version(cluster), "", ""),
         ],
         static_help=STATIC_HELP if may_change and quorum.is_live and not quorum.kraft_version else "",
         voters=[replica_row(voter, quorum, "remove" if is_changeable else "") for voter in quorum.voters],
@@ -216,9 +252,10 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
 
 
 @router.get("/quorum")
-async def quorum(request: Request, caller: Reader) -> Response:
+async def quorum(request: Request, caller: PastReader) -> Response:
     """Return the page."""
-    view = quorum_view(services_of(request).cluster, may_change=_may_change(caller))
+    cluster = services_of(request).cluster
+    view = quorum_view(cluster, may_change=_may_change(caller)) if cluster.past is None else past_view(cluster)
     return render(request, "quorum.html", page=page_of(request, "Quorum", "/quorum"), view=view)
 
 

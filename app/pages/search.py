@@ -1,8 +1,9 @@
-"""Search over everything that has a page: entries of the navigation, topics, brokers and voters.
+"""Search over everything that has a page: entries of the navigation, topics, brokers and groups.
 
 The page /search works without scripts; keys.js shows its fragment in a dialog (Ctrl-K).
 """
 
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -12,13 +13,18 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from app.pages.frame import page_of, render
+from app.pages.group_links import group_path
 from app.pages.navigation import navigation_of
 from app.services import Reader, Services, principal_of, services_of
 
 router = APIRouter(include_in_schema=False)
 
 FOUND_MAX: Final = 20
-TOPICS_MAX: Final = 12
+TOPICS_MAX: Final = 10
+GROUPS_MAX: Final = 6
+GROUPS_WAIT_SECONDS: Final = 0.1
+"""How long a search waits for the first list of groups; later ones take the lists that are known, and ask again."""
+GROUPS_FRESH_SECONDS: Final = 15.0
 QUERY_MAX: Final = 249  # the longest name of a topic
 
 
@@ -40,7 +46,7 @@ class SearchView:
     found: Sequence[Found]
 
 
-def found_in(services: Services, request: Request, query: str) -> Iterator[Found]:
+def found_in(services: Services, request: Request, query: str, group_ids: Sequence[str]) -> Iterator[Found]:
     """Yield what contains the words of `query` in any case, pages first. Everything has a name or an id."""
     words = query.lower().split()
     principal = principal_of(request)
@@ -60,11 +66,24 @@ def found_in(services: Services, request: Request, query: str) -> Iterator[Found
         for broker_id in sorted(cluster.image.cluster.brokers):
             if str(broker_id).startswith(number) and all(word in f"broker {broker_id}" for word in words):
                 yield Found(f"/brokers/{broker_id}", f"Broker {broker_id}", "broker", "server")
+    matching = [each for each in group_ids if all(word in each.lower() for word in words)]
+    for group_id in heapq.nsmallest(
+        GROUPS_MAX, matching, lambda each: (each != exact, not each.startswith(exact), each)
+    ):
+        yield Found(group_path(group_id), group_id, "group", "groups")
 
 
-def search_view(request: Request, query: str) -> SearchView:
-    """Return the first results."""
-    found = found_in(services_of(request), request, query)
+async def search_view(request: Request, query: str) -> SearchView:
+    """Return the first results. A broker that does not answer costs its own groups, and no time."""
+    services = services_of(request)
+    group_ids: list[str] = []
+    if query.strip():
+        groups = services.cluster.groups
+        listed = await groups.list(0.0, GROUPS_FRESH_SECONDS)
+        if listed.asked_at is None:
+            listed = await groups.list(GROUPS_WAIT_SECONDS, GROUPS_FRESH_SECONDS)
+        group_ids = [each.group_id for each in listed.groups]
+    found = found_in(services, request, query, group_ids)
     return SearchView(query, [each for each, _ in zip(found, range(FOUND_MAX), strict=False)])
 
 
@@ -74,10 +93,10 @@ SearchQuery = Annotated[str, Query(alias="q", max_length=QUERY_MAX)]
 @router.get("/search")
 async def search(request: Request, _caller: Reader, query: SearchQuery = "") -> Response:
     """Return the page."""
-    return render(request, "search.html", page=page_of(request, "Search"), view=search_view(request, query))
+    return render(request, "search.html", page=page_of(request, "Search"), view=await search_view(request, query))
 
 
 @router.get("/fragments/search")
 async def search_fragment(request: Request, _caller: Reader, query: SearchQuery = "") -> Response:
     """Return the results."""
-    return render(request, "_search.html", view=search_view(request, query))
+    return render(request, "_search.html", view=await search_view(request, query))

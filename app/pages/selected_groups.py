@@ -1,6 +1,5 @@
 """Changes of selected groups: their offsets reset, or the groups deleted."""
 
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from app.cluster.groups import UNLISTED, check_group_id
 from app.http.errors import UnprocessableError
 from app.pages.confirm import ConfirmView
 from app.pages.frame import counted, number
-from app.pages.group_changes import TOOL, WAYS, by_topic, plan_text, read_plan, read_scenario
+from app.pages.group_changes import WAYS, by_topic, plan_text, read_plan, read_scenario, tool_of
 from app.pages.group_links import group_path
 from app.pages.groups import GroupFilter
 from app.pages.selection import (
@@ -99,17 +98,17 @@ async def delete(request: Request, caller: GroupEditor, given: TickedDep) -> Res
     view = replace(
         _view(given, "delete", "Delete groups", "Delete"),
         consequences=["Members that join later begin where `auto.offset.reset` says."],
-        command=_command([_id_of(item) for item in items]),
+        command=_command(request, [_id_of(item) for item in items]),
         dangerous=True,
     )
     change = SelectionChange(noun="group", name=_id_of, url=lambda _: "", preview=preview, apply=apply)
     return await preview_or_apply_each(request, view, given, items, change)
 
 
-def _command(group_ids: Sequence[str]) -> str:
+def _command(request: Request, group_ids: Sequence[str]) -> str:
     if len(group_ids) > COMMAND_MAX:
         return ""
-    return f"{TOOL} --delete {' '.join(f'--group {shlex.quote(group_id)}' for group_id in group_ids)}"
+    return "\n".join(f"{tool_of(request, group_id)} --delete" for group_id in group_ids)
 
 
 @router.post("/reset")

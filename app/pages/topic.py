@@ -20,6 +20,7 @@ from app.pages.live import deleted_topic_text, topic_deletion
 from app.services import PastReader, TopicEditor, services_of
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
+from kraft_core.image.topics_image import RECOVERING
 from kraft_core.image.trie_items import values_of
 
 router = APIRouter(include_in_schema=False)
@@ -70,6 +71,7 @@ def partition_row(index: int, partition: PartitionRegistration, min_isr: int) ->
             (health.offline, "offline", "bad"),
             (health.under_min and not health.offline, "under min ISR", "bad"),
             (health.under_replicated, "under-replicated", "warn"),
+            (partition.leader_recovery_state == RECOVERING, "recovering from an unclean election", "bad"),
             (health.reassigning, "reassigning", "info"),
             (health.not_preferred and not health.offline, "non-preferred leader", ""),
         )

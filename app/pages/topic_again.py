@@ -55,7 +55,7 @@ async def definition_of(cluster: Cluster, name: str, deleted_at: int) -> Definit
 def _view(request: Request, found: Definition, *, with_acls: bool) -> ConfirmView:
     wish, title = found.wish, f"Create {found.wish.name} again"
     acls = [(f"{acl.principal}, as at the deletion", "none", str(acl)) for acl in found.acls if with_acls]
-    consequences = ["The topic is empty, has a new id, and its replicas are placed anew: the records are lost."]
+    consequences = ["The topic is empty and has a new id; the controller places its replicas; the records are lost."]
     if found.acls and not with_acls:
         consequences.append(f"Only an administrator can restore the {counted(len(found.acls), 'ACL')} that named it.")
     path = f"/topics/{quote(wish.name, safe='')}"

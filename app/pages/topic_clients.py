@@ -78,7 +78,7 @@ async def topic_groups(request: Request, _caller: Reader, name: str) -> Response
     cluster = services_of(request).cluster
     known_topic(cluster, name)
     listed = await cluster.groups.list()
-    coordinators = {each.group_id: each.coordinator for each in listed.groups if each.has_offsets}
+    coordinators = {each.group_id: each.coordinator for each in listed.groups}
     lags = await cluster.groups.lags_of_topic(name, coordinators, fresh_seconds=GROUPS_FRESH_SECONDS)
     rows = topic_group_rows(name, lags)
     view = TopicGroupsView(name, rows[:GROUPS_SHOWN], len(rows), listed.asked_at, groups_note(listed, lags))

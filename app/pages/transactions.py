@@ -52,6 +52,7 @@ class TransactionsView:
     pages: int
     asked_at: dt.datetime | None
     notes: Sequence[str]
+    is_answered: bool
     states: Sequence[str] = STATES
 
     @property
@@ -101,6 +102,11 @@ def transaction_notes(listed: TransactionList) -> list[str]:
     notes = [f"No list from broker {broker_id}: {error}" for broker_id, error in sorted(listed.errors.items())]
     if listed.pending:
         notes.append(f"Not answered yet: broker {', '.join(map(str, listed.pending))}.")
+    if listed.without_coordinator:
+        ids = ", ".join(map(str, listed.without_coordinator))
+        notes.append(f"Broker {ids} serves no transactions: its software has no transaction coordinator.")
+    if listed.missing is not None:
+        notes.append(f"Transactions may be missing: {listed.missing}")
     return notes
 
 
@@ -128,6 +134,7 @@ async def transactions_view(request: Request, query: Mapping[str, str]) -> Trans
         pages,
         listed.asked_at,
         transaction_notes(listed),
+        bool(listed.asked_at or listed.without_coordinator),
     )
 
 

@@ -42,7 +42,7 @@ def _feature_data(view: View, name: str, kraft_version: int | None) -> dict[str,
 def _body(page: Page) -> dict[str, Any]:
     view = page.view
     quorum = view.cluster.quorum
-    kraft_version = None if quorum.standing == "unknown" else quorum.kraft_version
+    kraft_version = None if quorum.standing == "unknown" or quorum.kraft_version < 0 else quorum.kraft_version
     names = sorted({*FEATURES, *view.image.features.levels})
     return page.body(
         "KafkaFeatureList", names, lambda name: name, lambda name: _feature_data(view, name, kraft_version)

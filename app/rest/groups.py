@@ -17,7 +17,7 @@ from app.cluster.groups import GroupDetail, GroupLag, GroupList, ListedGroup, ch
 from app.error_responses import NATIVE
 from app.http.errors import BadRequestError
 from app.rest.paging import NowPageDep
-from app.rest.responses import DRY_RUN, answer, checked, multi_status, no_content, planned
+from app.rest.responses import DRY_RUN, answer, checked, multi_status, no_content, planned, state_name
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.groups import (
     ConsumerAssignmentData,
@@ -40,6 +40,7 @@ from kraft_core.clients.admin.groups import MemberDescription
 from kraft_core.clients.admin.offset_reset import Scenario, ShiftBy, ToCurrent, ToOffsets, ToSpec
 from kraft_core.clients.admin.offsets import OffsetSpec
 from kraft_core.clients.admin.reset_request import datetime_ms, duration_ms
+from kraft_core.clients.admin.streams_topology import MemberTasks, Topology
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -64,7 +65,7 @@ GroupId = Annotated[str, Path(min_length=1), AfterValidator(_decoded)]
 
 
 def group_data(view: View, listed: ListedGroup, detail: GroupDetail | None) -> dict[str, Any]:
-    """Return one group. Without a detail (share and streams groups), what only its members tell is empty."""
+    """Return one group. Without a detail (it was deleted just now), what only its coordinator tells is empty."""
     path = ("consumer-groups", listed.group_id)
     described = None if detail is None else detail.description
     members = () if described is None else described.members
@@ -83,13 +84,34 @@ def group_data(view: View, listed: ListedGroup, detail: GroupDetail | None) -> d
         lag_summary=view.related(*path, "lag-summary"),
         epoch=None if described is None else described.epoch,
         assignment_epoch=None if described is None else described.assignment_epoch,
+        topology=None if described is None or described.topology is None else topology_data(described.topology),
     )
 
 
-def state_name(state: str) -> str:
-    """Return a group's state in REST v3's words: PREPARING_REBALANCE for PreparingRebalance, UNKNOWN for none."""
-    words = "".join(f"_{each}" if each.isupper() else each for each in state).lstrip("_")
-    return words.upper() or "UNKNOWN"
+def topology_data(topology: Topology) -> dict[str, Any]:
+    """Return the topology of a streams group."""
+    return {
+        "epoch": topology.epoch,
+        "subtopologies": [
+            {
+                "subtopology_id": each.id,
+                "source_topics": each.source_topics,
+                "repartition_source_topics": each.repartition_source_topics,
+                "repartition_sink_topics": each.repartition_sink_topics,
+                "changelog_topics": each.changelog_topics,
+            }
+            for each in topology.subtopologies
+        ],
+    }
+
+
+def tasks_data(tasks: MemberTasks) -> dict[str, Any]:
+    """Return the tasks of a member of a streams group, in order."""
+    kinds = {"active": tasks.active, "standby": tasks.standby, "warmup": tasks.warmup}
+    return {
+        kind: [{"subtopology_id": subtopology, "partition_id": index} for subtopology, index in sorted(each)]
+        for kind, each in kinds.items()
+    }
 
 
 async def _listed(view: View) -> GroupList:
@@ -98,6 +120,13 @@ async def _listed(view: View) -> GroupList:
         raise KafkaError(error.code, f"Broker {broker_id} has not listed its groups: {error.message}")
     if found.pending:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"Broker {found.pending[0]} has not listed its groups in time.")
+    return found
+
+
+async def _whole_list(view: View) -> GroupList:
+    found = await _listed(view)
+    if found.missing is not None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Groups may be missing: {found.missing}")
     return found
 
 
@@ -118,9 +147,9 @@ def _detail(found: GroupLag) -> GroupDetail:
 @router.get("", responses={200: {"model": ConsumerGroupDataList}})
 async def list_groups(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Response:
     """List the groups of all types by id."""
-    listed = await _listed(view)
+    listed = await _whole_list(view)
     shown = page.chosen(listed.groups, lambda each: each.group_id)
-    wanted = {each.group_id: each.coordinator for each in shown if each.has_offsets}
+    wanted = {each.group_id: each.coordinator for each in shown}
     found = await view.cluster.groups.details(wanted, WAIT_SECONDS, 0.0)
     details = {each: found[each].get_or_raise(f"group {each}") for each in wanted if not is_missing(found[each])}
     return page.answer(
@@ -135,8 +164,6 @@ async def list_groups(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Re
 async def get_group(consumer_group_id: GroupId, view: NowViewDep, _caller: Reader) -> Response:
     """Describe a group."""
     listed = {each.group_id: each for each in (await _listed(view)).groups}.get(consumer_group_id)
-    if listed is not None and not listed.has_offsets:
-        return answer(group_data(view, listed, None), view.offset)
     detail = _detail(await _group(view, consumer_group_id))
     described = detail.description
     shown = listed or ListedGroup(
@@ -162,6 +189,7 @@ def consumer_data(view: View, group_id: str, member: MemberDescription) -> dict[
         assignments=view.related(*path, "assignments"),
         host=member.host,
         member_epoch=member.member_epoch,
+        tasks=None if member.tasks is None else tasks_data(member.tasks),
     )
 
 

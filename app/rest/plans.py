@@ -56,7 +56,13 @@ def _ms(moment: dt.datetime | None) -> int | None:
     return None if moment is None else int(moment.timestamp() * 1000)
 
 
-def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Counts | None) -> dict[str, Any]:
+def _plan(
+    view: View,
+    record: PlanRecord,
+    states: Mapping[str, int],
+    counts: Counts | None,
+    cordoned: list[int] | None = None,
+) -> dict[str, Any]:
     return view.resource(
         "KafkaPlan",
         ("plans", record.id),
@@ -80,6 +86,7 @@ def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Cou
         drain_broker_ids=record.drain,
         drain_log_dirs=[{"broker_id": broker, "path": path} for broker, path in record.drain_log_dirs or ()],
         unregister=record.unregister,
+        cordoned_broker_ids=cordoned,
         partition_states=dict(states),
         replicas_to_add=None if counts is None else counts.adding,
         replicas_added=None if counts is None else counts.caught_up,
@@ -97,7 +104,8 @@ def _plan(view: View, record: PlanRecord, states: Mapping[str, int], counts: Cou
 
 async def _whole(view: View, services: Services, record: PlanRecord) -> dict[str, Any]:
     counts = await services.actions.plans.progress(record)
-    return _plan(view, record, counts.states, counts)
+    left = await services.actions.plans.left_cordons(record)
+    return _plan(view, record, counts.states, counts, [each.broker_id for each in left])
 
 
 async def _known(view: View, services: Services, plan_id: int) -> PlanRecord:
@@ -351,4 +359,13 @@ async def cancel_plan(
 ) -> Response:
     """Cancel a plan. What has moved stays; what is moving is undone, or finished on wish."""
     done = services.actions.plans.cancel(caller, view.cluster_id, plan_id, body.begun, validate_only=validate_only)
+    return await _changed(view, services, plan_id, done, validate_only=validate_only)
+
+
+@router.post("/plans/{plan_id}:uncordon", responses=_CHANGED)
+async def uncordon_plan(
+    plan_id: PlanId, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Remove the cordons that a drain has left when it ended, so that its brokers take replicas again."""
+    done = services.actions.plans.uncordon(caller, view.cluster_id, plan_id, validate_only=validate_only)
     return await _changed(view, services, plan_id, done, validate_only=validate_only)

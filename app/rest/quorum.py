@@ -104,7 +104,7 @@ async def list_epochs(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Re
     """List the known leader epochs, newest first. They are kept longer than the log that shows them."""
     return page.answer(
         "KafkaQuorumEpochList",
-        view.cluster.history.epochs.leaderships(),
+        view.cluster.epochs.leaderships(),
         lambda leadership: -leadership.epoch.epoch,
         lambda leadership: _epoch(view, leadership),
     )
@@ -113,7 +113,7 @@ async def list_epochs(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Re
 @router.get("/epochs/{epoch}", responses={200: {"model": QuorumEpochData}, 404: {"description": "not known"}})
 async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: NowViewDep, _caller: Reader) -> Response:
     """Describe one leader epoch. Epochs without a leader are not known."""
-    for leadership in view.cluster.history.epochs.leaderships():
+    for leadership in view.cluster.epochs.leaderships():
         if leadership.epoch.epoch == epoch:
             return answer(_epoch(view, leadership), view.offset)
     raise NotFoundError(f"No leader of epoch {epoch} is known.")

@@ -81,6 +81,12 @@ def planned(changes: Iterable[PlannedChange], not_checked: Sequence[str] = ()) -
     return answer(checked(body, validate_only=True), None)
 
 
+def state_name(state: str) -> str:
+    """Return a state in REST v3's words: PREPARING_REBALANCE for PreparingRebalance, UNKNOWN for none."""
+    words = "".join(f"_{each}" if each.isupper() else each for each in state).lstrip("_")
+    return words.upper() or "UNKNOWN"
+
+
 def list_body(kind: str, url: str, data: list[dict[str, Any]], following: str | None = None) -> dict[str, Any]:
     """Return a list. `following` is the address of its next page."""
     return {"kind": kind, "metadata": {"self": url, "next": following}, "data": data}

@@ -4,7 +4,7 @@ The line is written first, so that a failing database does not lose the event.
 """
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -140,6 +140,16 @@ def committers(session: OrmSession, offset_from: int, offset_to: int) -> dict[in
             AuditEvent.metadata_offset >= offset_from,
             AuditEvent.metadata_offset <= offset_to,
             AuditEvent.result == "ok",
+        )
+    )
+    return {offset: actor for offset, actor in rows if offset is not None}
+
+
+def committers_at(session: OrmSession, offsets: Collection[int]) -> dict[int, str]:
+    """Return the actors of this installation's changes by offset, for these metadata offsets."""
+    rows = session.execute(
+        select(AuditEvent.metadata_offset, AuditEvent.actor).where(
+            AuditEvent.metadata_offset.in_(offsets), AuditEvent.result == "ok"
         )
     )
     return {offset: actor for offset, actor in rows if offset is not None}

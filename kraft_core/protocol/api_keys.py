@@ -197,9 +197,14 @@ APIS: Final[dict[ApiKey, Api]] = {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: Api(0, 0, 0, CONTROLLER),
     ApiKey.LIST_CONFIG_RESOURCES: Api(0, 1, 0, BROKER),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api(0, 0, 0, BROKER),
+    ApiKey.SHARE_GROUP_DESCRIBE: Api(1, 1, 0, BROKER),
     ApiKey.ADD_RAFT_VOTER: Api(0, 1, 0, BOTH),
     ApiKey.REMOVE_RAFT_VOTER: Api(0, 0, 0, BOTH),
     ApiKey.UPDATE_RAFT_VOTER: Api(0, 0, 0, CONTROLLER),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Api(0, 0, 0, BROKER),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Api(0, 1, 0, BROKER),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Api(0, 0, 0, BROKER),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Api(0, 0, 0, BROKER),
 }
 """The APIs with messages in this package, ordered by key."""
 

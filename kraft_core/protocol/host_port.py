@@ -12,3 +12,13 @@ def parse_host_port(text: str) -> tuple[str, int]:
     if found is None or not 0 < int(found["port"]) < 65536:
         raise ValueError(f"'{text}' is not HOST:PORT")
     return found["host"].strip("[]"), int(found["port"])
+
+
+def bracketed(host: str) -> str:
+    """Return a host as addresses and URLs have it: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def host_port(host: str, port: int) -> str:
+    """Return `host:port`, the reverse of `parse_host_port`."""
+    return f"{bracketed(host)}:{port}"

@@ -128,6 +128,72 @@ def test_a_focused_link_and_the_scrolling_of_a_table_stay(page: Page, product: P
     assert table.evaluate("(each) => each.scrollLeft") == 60
 
 
+SELECT = """(each) => {
+    getSelection().selectAllChildren(each.querySelector("div, td"));
+    return getSelection().toString();
+}"""
+
+
+def test_new_changes_come_to_the_open_feed_without_disturbing_the_reader(page: Page, product: Product) -> None:
+    create(product, "feed-a")
+    opened(page, "/changes?q=feed-")
+    old = page.locator("main .feed > li").filter(has_text="feed-a").first
+    selected = old.evaluate(SELECT)
+    old.locator("a.at").focus()
+    create(product, "feed-b")
+    new = page.locator("#new-changes > ol > li")
+    expect(new).to_have_text([re.compile("feed-b")])
+    expect(old.locator("a.at")).to_be_focused()
+    assert selected
+    assert page.evaluate("getSelection().toString()") == selected
+    pause = page.get_by_role("button", name="Pause updates")
+    pause.click()
+    before = page.locator("#live [data-offset]").text_content()
+    create(product, "feed-c")
+    expect(page.locator("#live [data-offset]")).not_to_have_text(before or "")
+    expect(new).to_have_count(1)
+    pause.click()
+    expect(new).to_have_text([re.compile("feed-c"), re.compile("feed-b")])
+    page.reload()
+    expect(page.locator("main .feed > li").filter(has_text="feed-c")).to_have_count(1)
+    assert page.evaluate("window.loadedOnce") is None
+    for still in ("/changes?before=5", "/changes?at_offset=5"):
+        page.goto(still)
+        expect(page.locator("main [data-live]")).to_have_count(0)
+
+
+def test_an_empty_feed_begins_with_the_first_change_that_matches(page: Page, product: Product) -> None:
+    opened(page, "/changes?q=first-match")
+    expect(page.locator(".empty")).to_be_visible()
+    create(product, "first-match")
+    expect(page.locator("#new-changes > ol > li").first).to_contain_text("first-match")
+    expect(page.locator(".empty")).to_be_hidden()
+
+
+def test_new_events_come_to_the_open_audit_without_disturbing_the_reader(page: Page, product: Product) -> None:
+    create(product, "audited-a")
+    opened(page, "/audit?resource=topic/audited-")
+    rows = page.locator("#audit tbody tr")
+    old = rows.filter(has_text="audited-a")
+    expect(old).to_have_count(1)
+    selected = old.evaluate(SELECT)
+    create(product, "audited-b")
+    expect(rows).to_have_text([re.compile("audited-b"), re.compile("audited-a")])
+    assert selected
+    assert page.evaluate("getSelection().toString()") == selected
+    pause = page.get_by_role("button", name="Pause updates")
+    pause.click()
+    before = page.locator("#live [data-offset]").text_content()
+    create(product, "audited-c")
+    expect(page.locator("#live [data-offset]")).not_to_have_text(before or "")
+    expect(rows).to_have_count(2)
+    pause.press("Enter")
+    expect(rows).to_have_count(3)
+    expect(pause).to_be_focused()
+    page.goto("/audit?before=1")
+    expect(page.locator("main [data-live]")).to_have_count(0)
+
+
 def test_the_stream_of_events_refuses_a_subject_it_does_not_know(page: Page) -> None:
     page.goto("/")
     for subject in ("cluster/1", "broker/x", "topic/short/name", "voter/1/short", "broker/-1", "x" * 401):

@@ -320,19 +320,22 @@ def plan_of(record: PlanRecord) -> Plan:
 def load(session: Session, record: PlanRecord) -> Execution:
     """Return everything that is stored of a plan."""
     rows = all_rows(session, record.id)
-    settings = [
-        Setting(
-            resource_type=each.resource_type,
-            resource_name=each.resource_name,
-            name=each.name,
-            before=each.before,
-            ours=tuple(each.ours),
-            state=each.state,
-        )
-        for each in session.scalars(select(PlanSetting).where(PlanSetting.plan_id == record.id))
-    ]
+    stored = session.scalars(select(PlanSetting).where(PlanSetting.plan_id == record.id))
+    settings = [setting_of(each) for each in stored]
     return Execution(
         plan=plan_of(record), rows={row.key: row for row in rows}, settings={each.key: each for each in settings}
+    )
+
+
+def setting_of(stored: PlanSetting) -> Setting:
+    """Return the executor's view of a config."""
+    return Setting(
+        resource_type=stored.resource_type,
+        resource_name=stored.resource_name,
+        name=stored.name,
+        before=stored.before,
+        ours=tuple(stored.ours),
+        state=stored.state,
     )
 
 

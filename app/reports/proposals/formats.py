@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from app.reports.proposals.proposal import UNSOLVED_REASONS, Change, Numbers, Proposal
+from app.reports.proposals.options import BYTES
+from app.reports.proposals.proposal import UNSOLVED_REASONS, ByteShare, Change, Numbers, Proposal
 
 REASSIGN: Final = "reassign.json"
 ROLLBACK: Final = "rollback.json"
@@ -67,6 +68,9 @@ def proposal_numbers(proposal: Proposal) -> dict[str, Any]:
     }
     if proposal.refused or proposal.before is None or proposal.after is None:
         return block
+    if BYTES in options.goals:
+        block["swaps"] = proposal.swaps
+        block["byte_shares"] = list(map(_byte_share, proposal.byte_shares))
     return block | {
         "partitions": len(proposal.changes),
         "moves": proposal.moves,
@@ -91,6 +95,17 @@ def proposal_numbers(proposal: Proposal) -> dict[str, Any]:
             }
             for each in proposal.unsolved
         ],
+    }
+
+
+def _byte_share(share: ByteShare) -> dict[str, Any]:
+    return {
+        "rack": share.rack,
+        "brokers": share.brokers,
+        "before": {"max": share.before_max, "min": share.before_min},
+        "after": {"max": share.after_max, "min": share.after_min},
+        "bound": share.bound,
+        "gap": share.gap,
     }
 
 

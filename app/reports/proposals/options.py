@@ -5,11 +5,12 @@ from typing import Final
 
 REPAIR: Final = "repair"
 BALANCE: Final = "balance"
+BYTES: Final = "bytes"
 LEADERS: Final = "leaders"
 DRAIN: Final = "drain"
 EXPAND: Final = "expand"
 REPLICATION_FACTOR: Final = "replication_factor"
-GOALS: Final = (REPAIR, BALANCE, LEADERS, DRAIN, EXPAND, REPLICATION_FACTOR)
+GOALS: Final = (REPAIR, BALANCE, BYTES, LEADERS, DRAIN, EXPAND, REPLICATION_FACTOR)
 
 DEFAULT_GOALS: Final = frozenset({REPAIR, BALANCE, LEADERS})
 DEFAULT_TOLERANCE_PERCENT: Final = 5
@@ -28,6 +29,8 @@ class Options:
       repair              replicas that break the rack rule, or are offline on a broker that is fenced or gone, or in a
                           lost log directory, are replaced
       balance             every broker's number of replicas comes into its band
+      bytes               replicas of the fullest and the emptiest brokers of a rack change places, so that the bytes of
+                          each broker come near its share and no number of replicas changes
       leaders             the first replicas change so that the busiest broker leads as few partitions as possible
       drain               `drain_brokers` and `drain_racks` become empty; `drain_replicas` (topic, partition, broker id)
                           move to other brokers, and their brokers get no replica
@@ -36,7 +39,8 @@ class Options:
 
     topics: the names in scope, None for all. exclude_topics: left as they are. exclude_brokers: keep their replicas
     and get no more. max_moves, max_bytes: budget of replicas to copy and of their bytes; replicas of unknown size count
-    as 0 bytes. tolerance_percent: how far from its exact share a broker may be.
+    as 0 bytes. tolerance_percent: how far from its exact share of replicas or
+    bytes a broker may be.
     """
 
     goals: frozenset[str] = DEFAULT_GOALS

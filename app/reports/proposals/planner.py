@@ -4,8 +4,9 @@
 2. Refuse if no plan can be made.
 3. Place what must move (`repair`), then bring the brokers into their bands (`balance`).
 4. On a small cluster reduce the moves to the fewest possible (`exact`).
-5. Distribute the leaders without moving data (`leaders`) and put each first in its replicas.
-6. State the numbers before and after, the lower bound, and what is left.
+5. Swap replicas within racks until the bytes are even (`swaps`).
+6. Distribute the leaders without moving data (`leaders`) and put each first in its replicas.
+7. State the numbers before and after, the lower bound, and what is left.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from app.reports.proposals.exact import reduce_moves
 from app.reports.proposals.layout import Indexes, Layout
 from app.reports.proposals.leaders import LeaderPlan, balanced_leaders
 from app.reports.proposals.numbers import crowded_partitions, numbers_of
-from app.reports.proposals.options import BALANCE, EXPAND, LEADERS, REPAIR, REPLICATION_FACTOR, Options
+from app.reports.proposals.options import BALANCE, BYTES, EXPAND, LEADERS, REPAIR, REPLICATION_FACTOR, Options
 from app.reports.proposals.proposal import (
     BUDGET,
     EXAMPLES,
@@ -26,6 +27,7 @@ from app.reports.proposals.proposal import (
     OFFLINE,
     OUT_OF_BAND,
     TOO_FEW_BROKERS,
+    UNEVEN_BYTES,
     Change,
     Proposal,
     Unsolved,
@@ -34,6 +36,7 @@ from app.reports.proposals.refusals import refusals
 from app.reports.proposals.repair import Failures, add_replicas, drop_replicas, forced_replicas, repair
 from app.reports.proposals.rules import rules_of
 from app.reports.proposals.state import State
+from app.reports.proposals.swaps import ByteBalance, unknown_sizes
 
 
 def propose(layout: Layout, options: Options, *, exact: bool = True) -> Proposal:
@@ -43,14 +46,15 @@ def propose(layout: Layout, options: Options, *, exact: bool = True) -> Proposal
     """
     before = layout.targets()
     rules = rules_of(layout, options, before)
-    refused = tuple(refusals(layout, options, rules))
+    state = State(layout, options, rules, before)
+    refused = tuple(refusals(layout, options, rules, unknown_sizes(state) if BYTES in options.goals else ()))
     if refused:
         return Proposal(options=options, offset=layout.offset, epoch=layout.epoch, refused=refused)
-    state = State(layout, options, rules, before)
     crowded, forced = crowded_partitions(before, rules), forced_replicas(state)
     failures = _move_data(state, forced, crowded)
     perfect = not failures and not outside(state) and state.moves == move_bound(state, forced, crowded)
     proven = perfect or (exact and reduce_moves(state, forced, crowded))
+    balanced = _even_bytes(state, failures) if BYTES in options.goals else None
     leaders = _leaders(state)
     final = _ordered(state, leaders.leaders) if LEADERS in options.goals else state.target
     crowded_after = {each: moves for each, moves in crowded.items() if each not in state.changed}
@@ -69,13 +73,15 @@ def propose(layout: Layout, options: Options, *, exact: bool = True) -> Proposal
         bytes=state.bytes if layout.sizes is not None else None,
         moves_of_unknown_size=sum(len(each.added) for each in changes if each.size_bytes is None),
         bound=bound,
-        exact=proven or state.moves == bound,
+        exact=state.moves == bound or (proven and not (balanced and balanced.swaps)),
         leader_changes=leaders.changes,
         leader_bound=leader_bound(state, leaders) if LEADERS in options.goals else 0,
         leader_optimum=leaders.optimum if LEADERS in options.goals else None,
         before=numbers_of(layout, rules, before, layout.leader, state.start_count, crowded),
         after=numbers_of(layout, rules, final, leaders.leaders, state.count, crowded_after),
-        unsolved=tuple(_unsolved(state, forced, crowded, failures)),
+        unsolved=tuple(_unsolved(state, forced, crowded, failures, balanced.outside() if balanced else [])),
+        swaps=balanced.swaps if balanced else 0,
+        byte_shares=balanced.shares() if balanced else (),
     )
 
 
@@ -94,6 +100,15 @@ def _move_data(state: State, forced: dict[int, Indexes], crowded: dict[int, int]
     if options.goals & {BALANCE, EXPAND} and not balance(state):
         failures.setdefault(BUDGET, [])
     return failures
+
+
+def _even_bytes(state: State, failures: Failures) -> ByteBalance:
+    """Make the swaps, and note whether the budget allowed all of them."""
+    balanced = ByteBalance(state)
+    balanced.even_out()
+    if not balanced.within_budget:
+        failures.setdefault(BUDGET, [])
+    return balanced
 
 
 def _leaders(state: State) -> LeaderPlan:
@@ -175,7 +190,7 @@ def _left(state: State, forced: dict[int, Indexes], partition: int) -> int:
 
 
 def _unsolved(
-    state: State, forced: dict[int, Indexes], crowded: dict[int, int], failures: Failures
+    state: State, forced: dict[int, Indexes], crowded: dict[int, int], failures: Failures, uneven: list[int]
 ) -> Iterable[Unsolved]:
     """Return what the plan leaves as it is, by reason."""
     layout, rules = state.layout, state.rules
@@ -191,6 +206,8 @@ def _unsolved(
         TOO_FEW_BROKERS: [],
     }
     for reason, partitions in failures.items():
+        if not partitions:
+            by_reason[reason] = []  # the budget ended the plan, and no partition is known to need more
         for partition in partitions if reason == BUDGET else sorted(set(partitions)):
             few = reason == NO_TARGET and len(state.before[partition]) > hosts
             times = 1 if reason == BUDGET else _left(state, forced, partition)
@@ -202,3 +219,5 @@ def _unsolved(
     away = outside(state)
     if away:
         yield Unsolved(OUT_OF_BAND, sum(away.values()), brokers=layout.ids(sorted(away)))
+    if uneven:
+        yield Unsolved(UNEVEN_BYTES, len(uneven), brokers=layout.ids(sorted(uneven)))

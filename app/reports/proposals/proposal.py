@@ -13,6 +13,7 @@ NO_TARGET: Final = "no_target"
 TOO_FEW_BROKERS: Final = "too_few_brokers"
 OUT_OF_BAND: Final = "out_of_band"
 BUDGET: Final = "budget"
+UNEVEN_BYTES: Final = "uneven_bytes"
 UNSOLVED_REASONS: Final = {
     IN_FLIGHT: "a reassignment of the partition is in progress",
     OFFLINE: "the partition has no leader to copy from",
@@ -20,6 +21,7 @@ UNSOLVED_REASONS: Final = {
     NO_TARGET: "no eligible broker may take the replica: the rack rule, full disks or exclusions forbid the others",
     TOO_FEW_BROKERS: "fewer brokers may hold replicas than the partition has replicas",
     OUT_OF_BAND: "no allowed move brings the broker into its band",
+    UNEVEN_BYTES: "no allowed swap of two replicas in its rack brings the broker's bytes nearer to its share",
     BUDGET: "the budget of moves or bytes is used up",
 }
 """Reason code to its sentence."""
@@ -53,7 +55,8 @@ class Change:
 class Unsolved:
     """What the proposal leaves as it is, and why.
 
-    `reason` is a key of UNSOLVED_REASONS. `count` is of replicas, or of partitions for the first three reasons.
+    `reason` is a key of UNSOLVED_REASONS. `count` is of replicas, of partitions for the first three reasons, and of
+    brokers for UNEVEN_BYTES.
     `examples`: up to EXAMPLES partitions (topic, number), or none. `brokers`: ids of the brokers concerned, or none.
     """
 
@@ -98,6 +101,29 @@ class Numbers:
     non_preferred: int
 
 
+@dataclass(frozen=True, slots=True)
+class ByteShare:
+    """The bytes of the fullest and of the emptiest broker of a rack that may get replicas, before and after.
+
+    `rack` None: the brokers without one. `bound`: with the replicas that the rack has after the plan, the fullest
+    broker cannot have less. It is the largest of three: the bytes divided by the brokers, the largest replica, and the
+    bytes on one broker that may not move.
+    """
+
+    rack: str | None
+    brokers: int
+    before_max: int
+    before_min: int
+    after_max: int
+    after_min: int
+    bound: int
+
+    @property
+    def gap(self) -> int:
+        """Bytes of the fullest broker above the bound: at most so many could be saved."""
+        return self.after_max - self.bound
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A plan for one layout, or the reasons why none is made (`refused`; it has no changes then).
@@ -106,7 +132,8 @@ class Proposal:
     not in it. bound: no plan with the same result copies fewer replicas. exact: the number of moves is the fewest
     possible. leader_changes: partitions whose leader changes, `leader_bound` the fewest for the same maximum;
     leader_optimum: the fewest partitions that the busiest broker can lead without moving data after the moves.
-    elections: partitions whose preferred leader must be elected when the assignments are complete.
+    elections: partitions whose preferred leader must be elected when the assignments are complete. swaps: pairs of
+    replicas that change places for the goal `bytes`; byte_shares: what this does to each rack.
     """
 
     options: Options
@@ -126,6 +153,8 @@ class Proposal:
     before: Numbers | None = None
     after: Numbers | None = None
     unsolved: tuple[Unsolved, ...] = ()
+    swaps: int = 0
+    byte_shares: tuple[ByteShare, ...] = ()
 
     @property
     def gap(self) -> int:

@@ -1,14 +1,17 @@
 """The reasons why no plan can be made at all, as sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from app.reports.proposals.layout import Layout
 from app.reports.proposals.options import DRAIN, LEADERS, REPLICATION_FACTOR, Options
 from app.reports.proposals.rules import Rules
 
 
-def refusals(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
-    """Return why the options cannot be met on this layout, in a fixed order; none if they can."""
+def refusals(layout: Layout, options: Options, rules: Rules, unknown: Sequence[int]) -> Iterator[str]:
+    """Return why the options cannot be met on this layout, in a fixed order; none if they can.
+
+    `unknown`: the partitions without a known size, if the options need all sizes.
+    """
     yield from _unknown_names(layout, options)
     if not layout.replicas:
         return
@@ -19,6 +22,8 @@ def refusals(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
         yield "There is no broker to expand to: every eligible broker has replicas, or those named may take none."
     if options.goals & {DRAIN, REPLICATION_FACTOR}:
         yield from _too_few(layout, options, rules)
+    if unknown:
+        yield _unknown_sizes(layout, unknown)
 
 
 def _unknown_names(layout: Layout, options: Options) -> Iterator[str]:
@@ -52,3 +57,13 @@ def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
             f"Partition {topic}-{number} has {len(layout.replicas[widest])} replicas, and only {hosts} brokers would be"
             " left to hold them."
         )
+
+
+def _unknown_sizes(layout: Layout, unknown: Sequence[int]) -> str:
+    """Refuse to balance bytes: one replica of unknown size may be larger than all others together."""
+    topic, number = layout.key(unknown[0])
+    return (
+        f"Bytes cannot be balanced: the size of {len(unknown):,} of {len(layout):,} partitions is unknown, such as "
+        f"{topic}-{number}. All sizes are needed, since one that is unknown may outweigh the others. Try again when "
+        "the brokers have answered DescribeLogDirs."
+    )

@@ -58,6 +58,20 @@ class State:
             options.max_bytes is None or self.bytes + added * self.size(partition) <= options.max_bytes
         )
 
+    def exchange_within_budget(self, *moves: tuple[int, int, int]) -> bool:
+        """Return whether these moves (partition, source, destination) may be made together."""
+        options = self.options
+        if options.max_moves is None and options.max_bytes is None:
+            return True
+        copied, copied_bytes = self.moves, self.bytes
+        for partition, source, destination in moves:
+            before = self.before[partition]
+            change = (destination not in before) - (source not in before)
+            copied += change
+            copied_bytes += change * self.size(partition)
+        moves_fit = options.max_moves is None or copied <= options.max_moves
+        return moves_fit and (options.max_bytes is None or copied_bytes <= options.max_bytes)
+
     def put(self, partition: int, assigned: Indexes) -> None:
         """Assign these replicas to the partition."""
         before, now, size = self.before[partition], self.target[partition], self.size(partition)

@@ -21,8 +21,43 @@ Int64 = Annotated[int, Field(ge=0, le=2**63 - 1)]
 SCENARIOS = ("to", "to_offset", "to_datetime", "by_duration", "shift_by")
 
 
+class SubtopologyData(Answer):
+    """A part of a topology whose tasks are assigned together. Topics are names."""
+
+    subtopology_id: str
+    source_topics: list[str]
+    repartition_source_topics: list[str]
+    repartition_sink_topics: list[str]
+    changelog_topics: list[str]
+
+
+class TopologyData(Answer):
+    """The topology of a streams group."""
+
+    epoch: int
+    subtopologies: list[SubtopologyData]
+
+
+class TaskData(Answer):
+    """A task of a member of a streams group."""
+
+    subtopology_id: str
+    partition_id: int
+
+
+class MemberTasksData(Answer):
+    """The tasks that a member runs, keeps copies of, and prepares."""
+
+    active: list[TaskData]
+    standby: list[TaskData]
+    warmup: list[TaskData]
+
+
 class ConsumerGroupData(Resource):
-    """A group. `epoch` and `assignment_epoch` (KIP-848) are additions to REST v3, null for classic groups."""
+    """A group of any type. `epoch` and `assignment_epoch` (null for classic groups) are additions to REST v3.
+
+    So is `topology`, which only streams groups have.
+    """
 
     kind: Literal["KafkaConsumerGroup"]
     consumer_group_id: str
@@ -36,6 +71,7 @@ class ConsumerGroupData(Resource):
     lag_summary: Related
     epoch: int | None
     assignment_epoch: int | None
+    topology: TopologyData | None
 
 
 class ConsumerGroupDataList(ListOf[ConsumerGroupData]):
@@ -45,7 +81,7 @@ class ConsumerGroupDataList(ListOf[ConsumerGroupData]):
 
 
 class ConsumerData(Resource):
-    """A member of a group. `host` and `member_epoch` are additions to REST v3."""
+    """A member of a group. `host`, `member_epoch` and `tasks` (of streams groups) are additions to REST v3."""
 
     kind: Literal["KafkaConsumer"]
     consumer_group_id: str
@@ -55,6 +91,7 @@ class ConsumerData(Resource):
     assignments: Related
     host: str
     member_epoch: int | None
+    tasks: MemberTasksData | None
 
 
 class ConsumerDataList(ListOf[ConsumerData]):

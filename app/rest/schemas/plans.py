@@ -22,18 +22,14 @@ MovesPerBroker = Annotated[int, Field(ge=1, le=1_000)]
 
 BrokerIds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], ...], Field(max_length=1_000, strict=False)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(max_length=PARTITIONS_MAX, strict=False)]
-Goal = Literal["repair", "balance", "leaders", "drain", "expand", "replication_factor"]
-Goals = Annotated[tuple[Goal, ...], Field(min_length=1, max_length=6, strict=False)]
+Goal = Literal["repair", "balance", "bytes", "leaders", "drain", "expand", "replication_factor"]
+Goals = Annotated[tuple[Goal, ...], Field(min_length=1, max_length=7, strict=False)]
 
 
 class PlanOptionsBody(Body):
     """What the planner is to reach, and its limits. See docs/reports.md."""
 
-    goals: Annotated[tuple[Goal, ...], Field(min_length=1, max_length=6, strict=False)] = (
-        "repair",
-        "balance",
-        "leaders",
-    )
+    goals: Goals = ("repair", "balance", "leaders")
     drain_broker_ids: BrokerIds = ()
     drain_racks: Annotated[tuple[Name, ...], Field(max_length=1_000, strict=False)] = ()
     expand_broker_ids: BrokerIds = ()
@@ -117,7 +113,8 @@ class PlanData(Resource):
     partitions by state. The counts from `replicas_to_add` to `eta_seconds` are null in lists. Replicas that move to
     another log directory of their broker count as added. Bytes are those of added replicas of known size;
     `stuck_partitions` have for `stuck_minutes` neither had a new replica in the ISR nor copied more bytes. `waits_for`
-    says why nothing happens now.
+    says why nothing happens now. `cordoned_broker_ids`: brokers that still have a cordon of the ended drain, for
+    `:uncordon`; null in lists.
     """
 
     kind: Literal["KafkaPlan"]
@@ -140,6 +137,7 @@ class PlanData(Resource):
     drain_broker_ids: list[int]
     drain_log_dirs: list[PlanLogDirData]
     unregister: bool
+    cordoned_broker_ids: list[int] | None
     partition_states: dict[str, int]
     replicas_to_add: int | None
     replicas_added: int | None

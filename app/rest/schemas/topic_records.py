@@ -88,8 +88,8 @@ class RecordData(Answer):
 class RecordDataList(ListOf[RecordData]):
     """Records of one partition in the order of their offsets, and how far it was read.
 
-    `stopped` names the limit that ended the reading, null if none did. `scanned_to` is the offset that was reached:
-    `metadata.next` goes on there.
+    `stopped` names the limit that ended the reading, null if none did. `scanned_to` is the offset that was reached;
+    `metadata.next` continues from it.
     """
 
     kind: Literal["KafkaRecordList"]

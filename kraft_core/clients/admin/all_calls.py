@@ -4,7 +4,7 @@ from kraft_core.clients.admin.acls import AclCalls
 from kraft_core.clients.admin.configs import ConfigCalls
 from kraft_core.clients.admin.delegation_tokens import DelegationTokenCalls
 from kraft_core.clients.admin.group_offsets import GroupOffsetCalls
-from kraft_core.clients.admin.groups import GroupCalls
+from kraft_core.clients.admin.groups_of_all_types import AllGroupCalls
 from kraft_core.clients.admin.log_dirs import LogDirCalls
 from kraft_core.clients.admin.offsets import OffsetCalls
 from kraft_core.clients.admin.partitions import PartitionCalls
@@ -19,7 +19,7 @@ class AllCalls(
     PartitionCalls,
     OffsetCalls,
     ConfigCalls,
-    GroupCalls,
+    AllGroupCalls,
     GroupOffsetCalls,
     TransactionCalls,
     LogDirCalls,
@@ -28,4 +28,4 @@ class AllCalls(
     ScramCalls,
     DelegationTokenCalls,
 ):
-    """The operations by subject; those on the cluster come with GroupCalls."""
+    """The operations by subject; those on the cluster come with AllGroupCalls."""

@@ -12,6 +12,7 @@ from kraft_core.clients.admin.all_calls import AllCalls
 from kraft_core.clients.admin.group_offsets import Offsets
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
 from kraft_core.clients.admin.offsets import ListOffsetsResultInfo, OffsetSpec
+from kraft_core.clients.admin.share_groups import ShareOffset, ShareOffsets
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.clients.offset_and_metadata import OffsetAndMetadata
 from kraft_core.protocol.errors import KafkaError
@@ -24,7 +25,8 @@ LEADER_WAIT_MS: Final = 5_000
 class PartitionLag:
     """A partition of a group. `committed` is None without a commit, `log_end_offset` while it cannot be read.
 
-    `error` says why one of them is missing.
+    `error` says why one of them is missing. In a share group `committed` is the start offset, several members may have
+    the partition, so that none is named, and `share_lag` are the records that are not acknowledged.
     """
 
     partition: TopicPartition
@@ -32,10 +34,13 @@ class PartitionLag:
     log_end_offset: int | None
     member: MemberDescription | None
     error: KafkaError | None = None
+    share_lag: int | None = None
 
     @property
     def lag(self) -> int | None:
         """The records that the group has not read; None if one of the offsets is unknown."""
+        if self.share_lag is not None:
+            return self.share_lag
         if self.committed is None or self.log_end_offset is None:
             return None
         return self.log_end_offset - self.committed.offset
@@ -81,6 +86,28 @@ def partition_lags(
     return tuple(
         lag(each) for each in sorted(offsets.keys() | owners.keys()) if each in owners or offsets[each] is not None
     )
+
+
+def share_partition_lags(
+    offsets: ShareOffsets, ends: Mapping[TopicPartition, ListOffsetsResultInfo | KafkaError]
+) -> tuple[PartitionLag, ...]:
+    """Return the partitions of one share group, ordered by topic and index."""
+    found = []
+    for partition, offset in sorted(offsets.items(), key=lambda each: each[0]):
+        end = ends.get(partition)
+        errors = [each for each in (offset, end) if isinstance(each, KafkaError)]
+        known = offset if isinstance(offset, ShareOffset) else None
+        found.append(
+            PartitionLag(
+                partition,
+                None if known is None else OffsetAndMetadata(known.start_offset),
+                end.offset if isinstance(end, ListOffsetsResultInfo) else None,
+                None,
+                errors[0] if errors else None,
+                None if known is None else known.lag,
+            )
+        )
+    return tuple(found)
 
 
 def owners_of(members: Iterable[MemberDescription]) -> dict[TopicPartition, MemberDescription]:

@@ -18,6 +18,7 @@ from kraft_core.clients.admin.admin_call import (
     error_of,
 )
 from kraft_core.clients.admin.cluster import ClusterCalls
+from kraft_core.clients.admin.streams_topology import MemberTasks, Topology
 from kraft_core.clients.client_metadata import Node, TopicPartition
 from kraft_core.clients.coordinator_lookup import CoordinatorType
 from kraft_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_consumer_protocol
@@ -74,7 +75,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member. The fields with defaults are of members of consumer groups (KIP-848)."""
+    """A member. The fields with defaults are of members of newer groups (KIP-848); `tasks` are those of streams."""
 
     member_id: str
     group_instance_id: str | None
@@ -84,11 +85,12 @@ class MemberDescription:
     target_assignment: tuple[TopicPartition, ...] | None = None
     member_epoch: int | None = None
     is_classic: bool | None = None
+    tasks: MemberTasks | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A classic or consumer group. `epoch` and `assignment_epoch` are of consumer groups (KIP-848)."""
+    """A group. `epoch` and `assignment_epoch` are None for classic groups; `topology` is that of a streams group."""
 
     group_id: str
     type: str
@@ -99,6 +101,7 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
     epoch: int | None = None
     assignment_epoch: int | None = None
+    topology: Topology | None = None
 
 
 class GroupCalls(ClusterCalls):

@@ -1,7 +1,7 @@
 """Where the committed offsets of a group are moved: the scenarios of kafka-consumer-groups --reset-offsets.
 
-`plan_reset` returns the new offsets and changes nothing; commit them with Admin.alter_consumer_group_offsets.
-Source: ConsumerGroupCommand.resetOffsets, OffsetsUtils of Kafka 4.3.1.
+`plan_reset` returns the new offsets and changes nothing, `apply_reset` sets them.
+Source: ConsumerGroupCommand.resetOffsets, ShareGroupCommand.resetOffsets, OffsetsUtils of Kafka 4.3.1.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,6 +12,7 @@ from kraft_core.clients.admin.all_calls import AllCalls
 from kraft_core.clients.admin.group_offsets import Offsets
 from kraft_core.clients.admin.groups import GroupDescription
 from kraft_core.clients.admin.offsets import OffsetSpec
+from kraft_core.clients.admin.share_groups import ShareOffset, ShareOffsets
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.clients.offset_and_metadata import OffsetAndMetadata
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -87,14 +88,22 @@ async def partitions_of(admin: AllCalls, topics: Iterable[str]) -> list[TopicPar
 
 
 async def plan_reset(
-    admin: AllCalls, group_id: str, partitions: Collection[TopicPartition] | None, scenario: Scenario
+    admin: AllCalls,
+    group_id: str,
+    partitions: Collection[TopicPartition] | None,
+    scenario: Scenario,
+    *,
+    is_share: bool = False,
 ) -> list[OffsetReset]:
     """Return the new offset of each partition, ordered; `partitions` None takes those with a committed offset.
 
-    Raises KafkaError if an offset cannot be read, and ValueError for a shift without a committed offset.
+    The offsets of a share group are its start offsets. Raises KafkaError if an offset cannot be read, and ValueError
+    for a shift without a committed offset.
     """
-    committed = (await admin.list_consumer_group_offsets({group_id: None})).get_or_raise(group_id)
-    current = _current(committed)
+    if is_share:
+        current = _started((await admin.list_share_group_offsets([group_id])).get_or_raise(group_id))
+    else:
+        current = _current((await admin.list_consumer_group_offsets({group_id: None})).get_or_raise(group_id))
     chosen = sorted(current if partitions is None else set(partitions))
     match scenario:
         case ToSpec(spec):
@@ -120,6 +129,24 @@ def _current(committed: Offsets) -> dict[TopicPartition, int]:
         if isinstance(each, KafkaError):
             raise each
     return {partition: each.offset for partition, each in committed.items() if isinstance(each, OffsetAndMetadata)}
+
+
+def _started(offsets: ShareOffsets) -> dict[TopicPartition, int]:
+    for each in offsets.values():
+        if isinstance(each, KafkaError):
+            raise each
+    return {partition: each.start_offset for partition, each in offsets.items() if isinstance(each, ShareOffset)}
+
+
+async def apply_reset(
+    admin: AllCalls, group_id: str, plan: Collection[OffsetReset], *, is_share: bool = False
+) -> dict[TopicPartition, KafkaError]:
+    """Set the offsets of a plan. Returns the partitions that were refused."""
+    if is_share:
+        wanted = {each.partition: each.new_offset for each in plan}
+        return (await admin.alter_share_group_offsets(group_id, wanted)).failed
+    offsets = {each.partition: OffsetAndMetadata(each.new_offset) for each in plan}
+    return (await admin.alter_consumer_group_offsets(group_id, offsets)).failed
 
 
 async def _to_spec(

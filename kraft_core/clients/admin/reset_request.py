@@ -6,11 +6,13 @@ Source: ConsumerGroupCommand, OffsetsUtils of Kafka 4.3.1.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from kraft_core.clients.admin.all_calls import AllCalls
 from kraft_core.clients.admin.offset_reset import OffsetReset, Scenario, partitions_of, plan_reset, require_inactive
+from kraft_core.clients.admin.share_groups import SHARE
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -70,22 +72,31 @@ def is_index(text: str) -> bool:
     return is_number(text) and int(text) < 2**31
 
 
-async def prepare_reset(admin: AllCalls, group_id: str, named: Named | None, scenario: Scenario) -> list[OffsetReset]:
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """The new offsets of a group, and whether it is a share group."""
+
+    offsets: list[OffsetReset]
+    is_share: bool = False
+
+
+async def prepare_reset(admin: AllCalls, group_id: str, named: Named | None, scenario: Scenario) -> ResetPlan:
     """Return the new offsets of a group; `named` None takes the partitions with a committed offset.
 
     Raises KafkaError if the group has members, which are named, if it has no committed offset and no topic is named,
     and if an offset cannot be read; ValueError for a shift without a committed offset.
     """
-    described = await admin.describe_consumer_groups([group_id])
-    require_inactive(group_id, described[group_id])
+    described = (await admin.describe_groups([group_id]))[group_id]
+    require_inactive(group_id, described)
+    is_share = not isinstance(described, KafkaError) and described.type == SHARE
     partitions: list[TopicPartition] | None = None
     if named is not None:
         whole = [topic for topic, indexes in named.items() if indexes is None]
         some = [TopicPartition(topic, index) for topic, indexes in named.items() for index in indexes or ()]
         partitions = some + (await partitions_of(admin, whole) if whole else [])
-    plan = await plan_reset(admin, group_id, partitions, scenario)
+    plan = await plan_reset(admin, group_id, partitions, scenario, is_share=is_share)
     if not plan and named is None:
         raise KafkaError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Group '{group_id}' has no committed offsets: name the topics to reset."
         )
-    return plan
+    return ResetPlan(plan, is_share)

@@ -116,6 +116,13 @@ _MESSAGES_BY_MODULE: Final[dict[str, tuple[str, ...]]] = {
         "ConsumerProtocolAssignment",
         "ConsumerProtocolSubscription",
     ),
+    "share_groups": (
+        "ShareGroupDescribe",
+        "DescribeShareGroupOffsets",
+        "AlterShareGroupOffsets",
+        "DeleteShareGroupOffsets",
+    ),
+    "streams_groups": ("StreamsGroupDescribe",),
     "transactions": (
         "AddPartitionsToTxn",
         "AddOffsetsToTxn",

@@ -20,6 +20,8 @@ from kraft_core.protocol.messages.reassignments import *  # noqa: F403  a stub r
 from kraft_core.protocol.messages.registration import *  # noqa: F403  a stub re-exports all names
 from kraft_core.protocol.messages.scram import *  # noqa: F403  a stub re-exports all names
 from kraft_core.protocol.messages.security import *  # noqa: F403  a stub re-exports all names
+from kraft_core.protocol.messages.share_groups import *  # noqa: F403  a stub re-exports all names
+from kraft_core.protocol.messages.streams_groups import *  # noqa: F403  a stub re-exports all names
 from kraft_core.protocol.messages.telemetry import *  # noqa: F403  a stub re-exports all names
 from kraft_core.protocol.messages.topics import *  # noqa: F403  a stub re-exports all names
 from kraft_core.protocol.messages.transaction_admin import *  # noqa: F403  a stub re-exports all names

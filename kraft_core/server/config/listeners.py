@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kraft_core.protocol.host_port import host_port
 from kraft_core.protocol.security_protocol import SecurityProtocol
 from kraft_core.server.config.server_properties import ConfigError
 
@@ -29,8 +30,7 @@ class Listener:
 
     def __str__(self) -> str:
         """Return NAME://host:port, as in the file."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{host_port(self.host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.cluster.broker_answers import Answer, BrokerAnswers
-from app.cluster.broker_client import BrokerClient
+from app.cluster.broker_clients import BrokerClients
 from app.cluster.groups import Groups
 from app.cluster.lag_history import GAP, GROUPS_MAX, SAMPLES_MAX, STEP, LagHistory
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -126,7 +126,7 @@ def test_groups_of_a_live_broker_are_listed_beside_a_dead_one(web: LiveWeb) -> N
     both = msgspec.structs.replace(image, cluster=msgspec.structs.replace(image.cluster, brokers=brokers))
 
     async def work() -> None:
-        client = BrokerClient(lambda: both, PLAINTEXT_CLIENT)
+        client = BrokerClients(lambda: both, PLAINTEXT_CLIENT)
         groups = Groups(client, lambda: both)
         found = await groups.list(20)
         assert (list(found.errors), found.pending) == ([2], [])

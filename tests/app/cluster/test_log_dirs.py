@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from rpds import HashTrieMap
 
+from app.cluster.broker_answers import CONCURRENCY
 from app.cluster.broker_requests import BrokerRequests
-from app.cluster.log_dirs import CONCURRENCY, BrokerLogDirs, LogDirs, topic_size
+from app.cluster.log_dirs import BrokerLogDirs, LogDirs, topic_size
 from app.rest.schemas.brokers import LogDirectoryDataList
 from kraft_core.clients.producer.kafka_producer import KafkaProducer
 from kraft_core.image.metadata_image import BrokerRegistration, Endpoint

@@ -15,6 +15,12 @@ from tests.app.live import ADMIN_TOKEN, CombinedNode, combined_node
 from tests.interop import kafka
 
 PAGES = (
+    "/",
+    "/quorum",
+    "/quorum/epochs",
+    "/brokers/1/timeline",
+    "/flaps",
+    "/flaps/elections",
     "/topics",
     "/topics/orders",
     "/topics/orders/configs",
@@ -40,6 +46,8 @@ LISTS = (
     "client-quotas",
     "features",
     "controllers",
+    "brokers/1/timeline",
+    "metadata/feature-changes",
     "topics/-/configs",
     "brokers/1/configs",
 )
@@ -253,7 +261,7 @@ def test_a_deleted_topic_is_created_again_as_it_was(node: CombinedNode, web: Web
 
 def test_what_shows_the_present_only_refuses_a_past_state(node: CombinedNode, web: WebProcess) -> None:
     cluster = f"/v3/clusters/{node.cluster_id}"
-    for path in ("/reports?at_offset=1", "/topics/orders/delete?at_offset=1", "/?at=2025-01-01"):
+    for path in ("/reports?at_offset=1", "/topics/orders/delete?at_offset=1", "/plans?at=2025-01-01"):
         assert "the present only" in web.get(path, 400).text
     assert "unknown query parameter" in web.get(f"{cluster}/plans?at_offset=1", 400).text
     for answer in (

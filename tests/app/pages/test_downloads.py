@@ -155,6 +155,8 @@ def test_every_table_on_every_page_can_be_downloaded(web: LiveWeb, topics: list[
         "/reports/schedules/nightly",
         "/fragments/brokers",
     ]
+    pages += ["/brokers/1/timeline", "/flaps", "/flaps/elections"]
+    assert web.call(web.services.cluster.log_events.survey(30)).is_whole
     seen = set()
     for page in pages:
         html = web.client.get(page, headers={"Accept": "text/html"})
@@ -169,6 +171,7 @@ def test_every_table_on_every_page_can_be_downloaded(web: LiveWeb, topics: list[
     web.call(web.services.database.write(store.update_run, run_id, state="failed"))
     assert {"voters", "epochs", "brokers", "topics", "partitions", "replicas", "configs", "schedules"} <= seen
     assert {"report-runs", "report-brokers", "losses", "margins", "shared-partitions", "audit", "users"} <= seen
+    assert {"timeline", "level-history"} <= seen
 
 
 def test_a_download_that_cannot_be_made_is_refused_with_the_reason(web: LiveWeb) -> None:

@@ -155,5 +155,17 @@ def test_a_topic_has_its_groups_and_producers(web: LiveWeb, node: CombinedNode) 
 
 
 def test_a_broker_without_transactions_is_named(web: LiveWeb) -> None:
-    said = shown(web, "/transactions?state=Ongoing", "No list from broker 1")
-    assert "does not support ListTransactions" in said
+    said = shown(web, "/transactions?state=Ongoing", "Broker 1 serves no transactions: its software has no transaction")
+    assert "No transactional ids yet." in said
+
+
+def test_a_type_of_group_that_no_broker_serves_is_named(web: LiveWeb) -> None:
+    shown(web, "/groups?type=Share", "No broker serves groups of the type Share: none supports share.version.")
+    assert "No broker serves" not in page(web, "/groups?type=Consumer")
+
+
+def test_the_search_finds_groups(web: LiveWeb, node: CombinedNode) -> None:
+    groups.commit(node, "found/by search", TOPIC, {0: 1})
+    found = shown(web, "/search?q=SEARCH+found", ">found/by search<", forget="found/by search")
+    assert 'href="/groups/?id=found%2Fby+search"' in found
+    assert ">found/by search<" not in page(web, "/search?q=search+lost")

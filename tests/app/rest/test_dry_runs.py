@@ -105,6 +105,11 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/delegation-tokens"): ("", {"renewers": ["User:ann"]}, 400),  # refused on a plaintext connection
     ("POST", f"{C}/delegation-tokens:renew"): ("", {"hmac": "AAAA"}, 400),
     ("POST", f"{C}/delegation-tokens:expire"): ("", {"hmac": "AAAA"}, 400),
+    ("POST", f"{C}/topics/{{topic_name}}/partitions/{{partition_id}}/transactions:abort"): (
+        "",
+        {"start_offset": 4711},  # no transaction is open
+        409,
+    ),
     ("POST", f"{C}/topics/{{topic_name}}/records"): ("", {"value": {"type": "JSON", "data": {"n": 1}}}, 200),
     ("POST", f"{C}/reports:run"): ("", None, 200),
     ("POST", f"{C}/reports/{{report_id}}:cancel"): ("", None, 404),
@@ -115,6 +120,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/plans/{{plan_id}}:pause"): ("", None, 404),
     ("POST", f"{C}/plans/{{plan_id}}:resume"): ("", None, 404),
     ("POST", f"{C}/plans/{{plan_id}}:cancel"): ("", {}, 404),
+    ("POST", f"{C}/plans/{{plan_id}}:uncordon"): ("", None, 404),
     ("PUT", f"{C}/report-schedules/{{name}}"): ("", {"cron": "1 2 3 4 5"}, 200),
     ("DELETE", f"{C}/report-schedules/{{name}}"): ("", None, 404),
 }
@@ -160,6 +166,7 @@ def address(web: LiveWeb, path: str) -> str:
         "controller_id": "1",
         "consumer_group_id": "dry",
         "consumer_id": "none",
+        "transactional_id": "none",
         "subscription_name": "dry",
         "partition_id": "0",
         "voter_id": "9",

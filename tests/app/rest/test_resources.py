@@ -20,6 +20,13 @@ from app.rest.schemas.configs import (
 from app.rest.schemas.controllers import ControllerData, ControllerDataList
 from app.rest.schemas.delegation_tokens import DelegationTokenDataList
 from app.rest.schemas.features import FeatureDataList
+from app.rest.schemas.log_events import (
+    BrokerEventDataList,
+    BrokerFlapsDataList,
+    ElectionDataList,
+    FeatureChangeDataList,
+    PartitionFlapsDataList,
+)
 from app.rest.schemas.partitions import (
     PartitionData,
     PartitionDataList,
@@ -43,6 +50,7 @@ def topic(web: LiveWeb) -> None:
     body = {"topic_name": TOPIC, "partitions_count": 2, "configs": [{"name": "cleanup.policy", "value": "compact"}]}
     answer = web.client.post(f"{web.cluster}/topics", json=body)
     assert answer.status_code == 201, answer.text
+    assert web.call(web.services.cluster.log_events.survey(30)).is_whole
 
 
 READS = [
@@ -81,6 +89,11 @@ READS = [
     ("/quorum", QuorumData),
     ("/quorum/epochs", QuorumEpochDataList),
     ("/metadata/records", ChangeDataList),
+    ("/brokers/1/timeline", BrokerEventDataList),
+    ("/metadata/partition-flaps?window=all&by=leader", PartitionFlapsDataList),
+    ("/metadata/broker-flaps?from_offset=1", BrokerFlapsDataList),
+    ("/metadata/unclean-elections?topic_name=x&partition_id=0", ElectionDataList),
+    ("/metadata/feature-changes", FeatureChangeDataList),
 ]
 
 
@@ -189,3 +202,21 @@ def test_a_controller_has_its_listeners_and_features(web: LiveWeb) -> None:
     assert [f"{at.host}:{at.port}" for at in found.listeners] == list(web.services.settings.bootstrap_controllers)
     assert {each.feature_name: each.highest_level for each in found.features}["metadata.version"] == 30
     assert web.client.get(f"{web.cluster}/controllers/9").status_code == 404
+
+
+def test_the_timeline_and_the_feature_levels_begin_with_the_log(web: LiveWeb) -> None:
+    events = web.client.get(f"{web.cluster}/brokers/1/timeline").json()
+    assert events["first_offset"] == 0
+    assert [(each["event"], each["is_current"]) for each in events["data"]][-2:] == [
+        ("unfenced", len(events["data"]) == 2),
+        ("registered", False),
+    ]
+    assert events["data"][0]["state_after"] == "active"
+    one = web.client.get(f"{web.cluster}/brokers/1/timeline?page_size=1").json()
+    assert [each["offset"] for each in one["data"]] == [events["data"][0]["offset"]]
+    assert [each["event"] for each in web.client.get(one["metadata"]["next"]).json()["data"]][-1:] == ["registered"]
+    assert web.client.get(f"{web.cluster}/brokers/77/timeline").status_code == 404
+    levels = web.client.get(f"{web.cluster}/metadata/feature-changes").json()["data"]
+    assert ("metadata.version", 0) in {(each["feature_name"], each["level_before"]) for each in levels}
+    wrong = web.client.get(f"{web.cluster}/metadata/broker-flaps?from_offset=5&to_offset=4")
+    assert (wrong.status_code, "greater than the last" in wrong.text) == (400, True)

@@ -129,6 +129,8 @@ PAGES = (
     "/reassignments",
     "/features",
     "/rights",
+    "/flaps?window=all",
+    "/flaps/elections",
 )
 
 
@@ -152,6 +154,12 @@ def test_values_of_addresses_and_forms_are_shown_as_text(planted: LiveWeb, admin
         f"/audit?actor={said}&resource={said}",
         f"/topics/{said}",
         f"/changes?before={said}",
+        f"/changes?q={said}&about=partition&name={said}",
+        f"/fragments/changes?after=0&q={said}&name={said}",
+        f"/flaps?from={said}&to={said}&window={said}",
+        f"/flaps/elections?topic={said}&partition={said}",
+        f"/flaps/elections?topic={said}",
+        f"/brokers/{said}/timeline",
         f"/quorum/epochs?page={said}",
         f"/quorum/voters/1/{said}/add",
         f"/{said}",

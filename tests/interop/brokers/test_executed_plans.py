@@ -92,8 +92,7 @@ class Web:
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Call REST below the cluster; the answer must be a success."""
         with self.client() as client:
-            cluster_id = client.get("/v3/clusters").json()["data"][0]["cluster_id"]
-            answer = client.request(method, f"/v3/clusters/{cluster_id}/{path}", json=body)
+            answer = client.request(method, f"{cluster_path(client)}/{path}", json=body)
             assert answer.is_success, answer.text
             found: dict[str, Any] = answer.json()
             return found
@@ -126,6 +125,11 @@ class Web:
     def replicas(self, index: int, topic: str = TOPIC) -> list[int]:
         found: list[int] = self.call("GET", f"topics/{topic}/partitions/{index}")["replica_ids"]
         return found
+
+
+def cluster_path(client: httpx.Client) -> str:
+    """Return the address of the cluster in REST."""
+    return f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
 
 
 def as_file(moves: dict[int, list[int]]) -> dict[str, object]:
@@ -318,13 +322,31 @@ def empties_a_log_directory(cluster: Cluster) -> None:
     verified = cluster.verify_file({"version": 1, "partitions": entries})
     assert verified.count("completed successfully") == len(rows), verified
     assert "is still" not in verified
-    cluster.tools.run(
-        CONFIGS, "--bootstrap-server", cluster.bootstrap, "--alter", "--entity-type", "brokers", "--entity-name", 101,
-        "--delete-config", "cordoned.log.dirs",
-    )  # fmt: skip
-    kafka.wait_until(
-        lambda: "cordoned.log.dirs" not in cluster.configs_of_brokers(), PATIENCE_S, "the directory is uncordoned"
-    )
+    assert done["cordoned_broker_ids"] == [101]
+    uncordons_on_the_page(web, plan_id, full)
+    assert "cordoned.log.dirs" not in cluster.configs_of_brokers()
+    assert web.call("GET", f"plans/{plan_id}")["cordoned_broker_ids"] == []
+
+
+def uncordons_on_the_page(web: Web, plan_id: int, path: str) -> None:
+    """The page of the ended drain offers it, previews it and does it; afterwards nothing is left to uncordon."""
+    address = f"/plans/{plan_id}/changes/uncordon"
+    with web.client() as client:
+        page = client.get(f"/plans/{plan_id}").text
+        assert f"Still cordoned: cordoned.log.dirs of broker 101: {path}." in page
+        assert address in page
+        preview = client.post(address, headers={"Accept": "text/html"})
+        assert path in preview.text
+        assert "New replicas may be placed there again." in preview.text
+        dry = client.post(f"{cluster_path(client)}/plans/{plan_id}:uncordon?validate_only=true")
+        assert (dry.status_code, dry.json()["cordoned_broker_ids"]) == (200, [101])
+        done = client.post(address, data={"confirmed": "yes"}, headers={"Accept": "text/html"})
+        assert done.status_code in {200, 303}, done.text
+        again = client.post(f"{cluster_path(client)}/plans/{plan_id}:uncordon")
+        assert again.status_code == 409
+        assert "has left no cordon" in again.json()["message"]
+        events = client.get("/v3/audit", params={"action": "plan.uncordon"}).text
+    assert f"plan/{plan_id}" in events
 
 
 def uncordons_when_a_drain_is_cancelled(cluster: Cluster) -> None:
@@ -340,6 +362,37 @@ def uncordons_when_a_drain_is_cancelled(cluster: Cluster) -> None:
     web.wait_for_state(plan_id, "cancelled")
     assert "cordoned.log.dirs" not in cluster.configs_of_brokers()
     assert [web.replicas(index) for index in range(4)] == [[103, 101]] * 4
+
+
+def balances_bytes_and_rolls_back(cluster: Cluster) -> None:
+    """Broker 102 has the empty topic only, and 101 all of it too: its replicas change places with full ones of 103."""
+    web = cluster.web
+    before = {index: web.replicas(index) for index in range(4)}
+    body = {"options": {"goals": ["bytes"], "topic_names": [TOPIC, "meanwhile"]}}
+
+    def started() -> int | None:
+        with web.client() as client:
+            refused = client.post(f"{cluster_path(client)}/plans?validate_only=true", json=body)
+        if not refused.is_success:
+            assert "Bytes cannot be balanced" in refused.json()["message"], refused.text
+            return None  # until the brokers have told the sizes of the new topic
+        return web.started_plan_of(body)
+
+    plan_id = kafka.wait_until(started, PATIENCE_S, "the brokers tell all sizes")
+    assert plan_id is not None
+    done = web.wait_for_state(plan_id, "done")
+    numbers = done["options"]["proposal"]
+    (share,) = numbers["byte_shares"]
+    assert share["bound"] <= share["after"]["max"] <= share["before"]["max"]
+    assert share["before"]["min"] < share["after"]["min"]
+    assert done["partition_states"] == {"moved": 2 * numbers["swaps"]}
+    held = {each: cluster.log_dirs(each) for each in BROKER_IDS}
+    full = {each: sum(row["size"] for rows in held[each].values() for row in rows) for each in held}
+    assert full[102] > len(VALUE) * RECORDS / 4
+    assert full[103] < full[101], "101 has a replica of all that 102 could give in exchange"
+    back = web.started_plan_of({"rollback_of": plan_id})
+    web.wait_for_state(back, "done")
+    assert {index: web.replicas(index) for index in range(4)} == before
 
 
 def unregisters_a_dead_broker_after_its_drain(cluster: Cluster) -> None:
@@ -373,5 +426,6 @@ def test_plans_end_as_the_tool_verifies_through_kill_9_a_cancel_and_a_dead_broke
     puts_the_replicas_back_when_cancelled(cluster)
     empties_a_log_directory(cluster)
     uncordons_when_a_drain_is_cancelled(cluster)
+    balances_bytes_and_rolls_back(cluster)
     continues_around_a_dead_broker(cluster)
     unregisters_a_dead_broker_after_its_drain(cluster)

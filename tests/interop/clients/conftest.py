@@ -1,6 +1,7 @@
 """Brokers for tests of our clients: one of Apache's and one of ours, each for the whole session of a worker."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
@@ -9,9 +10,23 @@ from tests.interop.clients.secured_broker import SecuredBroker, secured_broker
 from tests.interop.embedded.embedded_node import running_node
 
 
+@dataclass(frozen=True)
+class ApacheNode:
+    """The addresses of a combined node of Apache's: of its broker and of its controller."""
+
+    broker: str
+    controller: str
+
+
 @pytest.fixture(scope="session")
-def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a combined node of Apache's."""
+def apache(apache_node: ApacheNode) -> str:
+    """The address of a broker of Apache's."""
+    return apache_node.broker
+
+
+@pytest.fixture(scope="session")
+def apache_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheNode]:
+    """A combined node of Apache's."""
     kafka.require()
     folder = tmp_path_factory.mktemp("apache")
     port, controller_port = kafka.free_ports(2)
@@ -28,7 +43,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     kafka.format_storage(config, conclave.new_cluster_id(), "--standalone")
     with kafka.start("apache", config) as process:
         process.wait_for_output("Kafka Server started")
-        yield f"127.0.0.1:{port}"
+        yield ApacheNode(f"127.0.0.1:{port}", f"127.0.0.1:{controller_port}")
 
 
 @pytest.fixture(scope="session")

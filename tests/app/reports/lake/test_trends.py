@@ -16,52 +16,27 @@ from app.reports.lake.lake import Lake
 from app.reports.lake.register import register
 from app.reports.lake.tables import BALANCE
 from app.reports.lake.trends import trends
-from kraft_core.protocol import metadata_records as r
-from kraft_core.protocol.metadata_records import MetadataRecord
 from tests.app.reports.clusters import CLUSTER_ID
+from tests.app.reports.lake.script import (
+    BROKER_FLAPS,
+    BROKER_LEADERS,
+    DAY,
+    MINUTE,
+    PARTITION_FLAPS,
+    PARTITION_LEADERS,
+    SCRIPT,
+    START,
+    change,
+)
 from tests.app.reports.lake.test_feed import CLUSTER, batch, replayed, snapshot_of, topic
 from tests.app.reports.test_report import three_racks
-from tests.image.records import partition, register_broker, topic_id
+from tests.image.records import partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-START = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-MINUTE = 60_000
-DAY = 24 * 60
-
-
-def change(number: int, index: int, **fields: object) -> MetadataRecord:
-    return r.PartitionChangeRecord(topic_id=topic_id(number), partition_id=index, **fields)
-
-
-def fencing(broker_id: int, fenced: int) -> MetadataRecord:
-    return r.BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=1, fenced=fenced)
-
-
-SCRIPT: list[tuple[int, list[MetadataRecord]]] = [
-    (0, [register_broker(broker_id, 1, fenced=True) for broker_id in (1, 2, 3)]),
-    (1, [fencing(broker_id, -1) for broker_id in (1, 2, 3)]),  # the first start is no recovery
-    (2, [topic(1), partition(1, 0), partition(1, 1), topic(2), partition(2, 0)]),
-    # broker 3 leaves the ISR of 1-0 twice and returns twice, after 5 and 7 minutes; from 1-1 it only leaves
-    (10, [change(1, 0, isr=(1, 2)), change(1, 1, isr=(1, 2))]),
-    (15, [change(1, 0, isr=(1, 2, 3))]),
-    (20, [change(1, 0, isr=(1, 2))]),
-    (27, [change(1, 0, isr=(1, 3, 2))]),
-    # broker 1 is fenced for 30 minutes: both partitions of topic 1 elect 2, and 1-0 returns to 1
-    (30, [fencing(1, 1), change(1, 0, isr=(2, 3), leader=2), change(1, 1, isr=(2,), leader=2)]),
-    (60, [fencing(1, -1)]),
-    (61, [change(1, 0, isr=(2, 3, 1))]),
-    (62, [change(1, 0, leader=1), change(2, 0, leader=1)]),  # the second is the same leader in a new epoch
-    # the next day broker 2 is fenced for 10 minutes and again until the end; topic 2 is removed, topic 3 created
-    (DAY, [fencing(2, 1), change(1, 1, leader=-1)]),
-    (DAY + 10, [fencing(2, -1), change(1, 1, leader=2)]),
-    (DAY + 20, [fencing(2, 1)]),
-    (DAY + 21, [r.RemoveTopicRecord(topic_id=topic_id(2)), topic(3), partition(3, 0), partition(3, 1)]),
-    (DAY + 22, [change(3, 0, replicas=(1, 2, 4), isr=(1, 2, 4))]),  # a move: broker 3 leaves and does not return
-]
 END = START + dt.timedelta(minutes=DAY + 30)
 
 
@@ -89,20 +64,16 @@ def test_a_scripted_isr_flap_and_leader_moves_are_counted_exactly(spark: "SparkS
     assert found["isr_flaps"] == {
         "total": 3,
         "days": [{"date": "2026-03-01", "flaps": 3}],
-        "partitions": [{**t1, "partition": 0, "flaps": 3, "out_ms": (5 + 7 + 31) * MINUTE}],
-        "brokers": [
-            {"broker_id": 3, "flaps": 2, "out_ms": 12 * MINUTE},
-            {"broker_id": 1, "flaps": 1, "out_ms": 31 * MINUTE},
+        "partitions": [
+            {**t1, "partition": index, "flaps": flaps, "out_ms": out_ms} for _, index, flaps, out_ms in PARTITION_FLAPS
         ],
+        "brokers": [{"broker_id": each, "flaps": flaps, "out_ms": out_ms} for each, flaps, out_ms in BROKER_FLAPS],
     }
     assert found["leader_changes"] == {
         "total": 5,
         "days": [{"date": "2026-03-01", "changes": 3}, {"date": "2026-03-02", "changes": 2}],
-        "partitions": [{**t1, "partition": 1, "changes": 3}, {**t1, "partition": 0, "changes": 2}],
-        "brokers": [
-            {"broker_id": 2, "gained": 3, "lost": 2},
-            {"broker_id": 1, "gained": 1, "lost": 2},
-        ],
+        "partitions": [{**t1, "partition": index, "changes": changes} for _, index, changes in PARTITION_LEADERS],
+        "brokers": [{"broker_id": each, "gained": gained, "lost": lost} for each, gained, lost in BROKER_LEADERS],
     }
     down = ("broker_id", "fencings", "down_ms", "recoveries", "recovery_ms_median", "recovery_ms_max", "is_down")
     assert [tuple(row[key] for key in down) for row in found["downtime"]] == [

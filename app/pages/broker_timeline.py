@@ -1,0 +1,146 @@
+"""The timeline of a broker: its states as a chart, and every event of its registration as a table."""
+
+import asyncio
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+from markupsafe import Markup, escape
+
+from app.cluster.log_events.broker_timeline import Span, Timeline, TimelineEntry, timeline
+from app.cluster.log_events.events import BrokerState, state_of
+from app.http.errors import NotFoundError
+from app.pages.frame import UNKNOWN, duration, moment, page_items, page_of, render, rows_on_page
+from app.pages.survey_notes import SurveyNotes, notes_of, survey_of
+from app.services import PastReader, services_of
+
+router = APIRouter(include_in_schema=False)
+
+ROWS: Final = 100
+WIDTH: Final = 960
+HEIGHT: Final = 74
+BAR: Final = (26, 24)
+"""Top and height of the bars."""
+SPANS_MAX: Final = 300
+"""Most states in the chart; it begins with the oldest of them."""
+LEAST_WIDTH: Final = 1.5
+"""A short outage stays visible."""
+TONES: Final[dict[BrokerState, str]] = {"active": "plain", "shutting-down": "warn", "fenced": "bad"}
+WORDS: Final = {
+    "registered": ("registered", "info"),
+    "registered-again": ("registered again", "info"),
+    "unfenced": ("unfenced", "good"),
+    "fenced": ("fenced", "bad"),
+    "controlled-shutdown": ("controlled shutdown", "warn"),
+    "directories-offline": ("directories offline", "bad"),
+    "directories-online": ("directories online", "good"),
+    "cordoned": ("cordoned directories", "warn"),
+    "unregistered": ("unregistered", "bad"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One event in words."""
+
+    offset: int
+    change: int
+    at: dt.datetime
+    text: str
+    tone: str
+    lasted: str
+    leaders_lost: int | None
+    epoch: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineView:
+    """Model of broker_timeline.html; events newest first. `chart` is None if nothing is known."""
+
+    broker_id: int
+    chart: Markup | None
+    rows: Sequence[TimelineRow]
+    notes: SurveyNotes
+    page: int
+    pages: int
+
+
+def timeline_row(entry: TimelineEntry) -> TimelineRow:
+    """Return one row."""
+    event = entry.event
+    text, tone = WORDS[event.kind]
+    lasted = UNKNOWN if entry.lasted_ms is None else duration(entry.lasted_ms)
+    return TimelineRow(
+        offset=event.offset,
+        change=event.change,
+        at=_moment(event.time_ms),
+        text=text,
+        tone=tone,
+        lasted=f"{lasted} until now" if entry.is_current else lasted,
+        leaders_lost=entry.leaders_lost,
+        epoch=event.epoch,
+        detail=event.detail,
+    )
+
+
+def timeline_chart(found: Timeline, broker_id: int) -> Markup | None:
+    """Return one bar for each state along the time: active, shutting down, fenced; nothing while unregistered."""
+    spans = found.spans[-SPANS_MAX:]
+    begin, end = spans[0].from_ms, spans[-1].to_ms
+    if end <= begin:
+        return None
+    scale = WIDTH / (end - begin)
+    top, height = BAR
+    parts = [f'<line class="axis-line" x1="0" x2="{WIDTH}" y1="{top + height}" y2="{top + height}"/>']
+    parts += [_bar((span.from_ms - begin) * scale, span, scale) for span in spans if span.state in TONES]
+    for entry in found.entries:
+        if entry.event.kind == "directories-offline" and entry.event.time_ms >= begin:
+            x = (entry.event.time_ms - begin) * scale
+            title = f"{moment(_moment(entry.event.time_ms))}: directories offline"
+            parts.append(f'<circle class="tone-bad" cx="{x:.1f}" cy="14" r="4.5"><title>{title}</title></circle>')
+    parts.append(f'<text class="note" x="0" y="{HEIGHT - 6}">{moment(_moment(begin))}</text>')
+    parts.append(f'<text class="note end" x="{WIDTH}" y="{HEIGHT - 6}">{moment(_moment(end))}</text>')
+    label = f"States of broker {broker_id} from {moment(_moment(begin))} to {moment(_moment(end))}"
+    return Markup(  # noqa: S704 - numbers, times, and titles that are escaped
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    )
+
+
+def _bar(x: float, span: Span, scale: float) -> str:
+    width = max((span.to_ms - span.from_ms) * scale, LEAST_WIDTH)
+    words = span.state.replace("-", " ")
+    title = f"{words} for {duration(span.to_ms - span.from_ms)} from {moment(_moment(span.from_ms))}"
+    top, height = BAR
+    return (
+        f'<rect class="tone-{TONES[span.state]}" x="{x:.1f}" y="{top}" width="{width:.1f}" height="{height}">'
+        f"<title>{escape(title)}</title></rect>"
+    )
+
+
+def _moment(at_ms: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(max(0, at_ms) / 1000, dt.UTC)
+
+
+@router.get("/brokers/{broker_id}/timeline")
+async def broker_timeline(
+    request: Request, _caller: PastReader, broker_id: Annotated[int, Path(ge=0, le=2**31 - 1)], page: int = 1
+) -> Response:
+    """Return the timeline of a broker, also of one that is no longer registered."""
+    cluster = services_of(request).cluster
+    broker = cluster.image.cluster.brokers.get(broker_id)
+    survey, now_ms = await survey_of(cluster)
+    found = await asyncio.to_thread(
+        timeline, survey.events, broker_id, state_now=state_of(broker), first_ms=survey.first_ms, now_ms=now_ms
+    )
+    notes = notes_of(survey)
+    if broker is None and not found.entries and not notes.is_reading:
+        raise NotFoundError(f"Broker {broker_id} is not registered, and the log that is kept does not mention it.")
+    shown, page, pages = page_items(found.entries[::-1], page, rows_on_page(request, ROWS))
+    rows = [timeline_row(each) for each in shown]
+    view = TimelineView(broker_id, timeline_chart(found, broker_id), rows, notes, page, pages)
+    title = f"Broker {broker_id}"
+    return render(request, "broker_timeline.html", page=page_of(request, title, "/brokers"), view=view)

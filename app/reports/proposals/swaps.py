@@ -1,0 +1,239 @@
+"""Balances the bytes within racks by swaps: two replicas change places, so no broker's number of replicas changes.
+
+While a broker of a rack is further from its share of the rack's bytes than the tolerance, a replica of a fuller broker
+changes places with a smaller one of an emptier broker. The sizes differ by less than the brokers do, so neither of the
+two is then fuller than the fuller one was: the maximum never rises, and the swaps end. The problem is NP-hard; the
+result is compared with a lower bound and never called optimal.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil, floor
+from typing import Final
+
+from app.reports.proposals.layout import Indexes
+from app.reports.proposals.proposal import ByteShare
+from app.reports.proposals.state import State
+
+MAX_PAIRS: Final = 40_000
+"""Upper bound on the pairs of brokers whose replicas are compared, in all racks."""
+TRIED: Final = 96
+"""Of a broker with more replicas, so many are compared: the largest, as one half, and others in even steps."""
+NEIGHBOURS: Final = 32
+"""So many replicas about the ideal size are tried in exchange."""
+NEARLY: Final = 0.9
+"""Among the swaps that gain at least this part of the most, the one that copies least is made."""
+
+Swap = tuple[int, int]
+"""A partition of the fuller broker and one of the emptier broker."""
+
+
+def unknown_sizes(state: State) -> list[int]:
+    """Return the partitions of unknown size that may move, or that have a replica on a broker which takes part."""
+    sizes, rules = state.layout.sizes, state.rules
+    return [
+        partition
+        for partition, replicas in enumerate(state.before)
+        if (sizes is None or sizes[partition] is None)
+        and (rules.movable[partition] or not rules.takers.isdisjoint(replicas))
+    ]
+
+
+class ByteBalance:
+    """The brokers that may get replicas, by rack; those without a rack are one group. All sizes must be known.
+
+    `swaps` that were made; `within_budget`: whether none was left out for lack of moves or bytes.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.swaps = 0
+        self.within_budget = True
+        self._pairs = 0
+        groups: dict[int, list[int]] = {}
+        for broker in sorted(state.rules.takers):
+            groups.setdefault(state.rules.racks.rack_of[broker], []).append(broker)
+        before, now = _Bytes(state, state.before), _Bytes(state, state.target)
+        self._racks = [_Rack(self, brokers, before, now) for _, brokers in sorted(groups.items())]
+
+    def even_out(self) -> None:
+        """Swap replicas until every broker is within the tolerance of its share, or no swap helps."""
+        for rack in self._racks:
+            rack.even_out()
+
+    def shares(self) -> tuple[ByteShare, ...]:
+        """Return each rack in numbers."""
+        return tuple(rack.share() for rack in self._racks)
+
+    def outside(self) -> list[int]:
+        """Return the brokers that are further from their shares than the tolerance."""
+        return [broker for rack in self._racks for broker in rack.brokers if rack.is_outside(broker)]
+
+    def may_compare(self) -> bool:
+        """Count a pair of brokers. Return False when there were too many."""
+        self._pairs += 1
+        return self._pairs <= MAX_PAIRS
+
+
+class _Bytes:
+    """What each broker has: all of its bytes, those of replicas that may not move, and the largest replica."""
+
+    def __init__(self, state: State, target: list[Indexes]) -> None:
+        self.all, self.fixed, self.largest = ([0] * len(state.count) for _ in range(3))
+        for partition, replicas in enumerate(target):
+            size = state.size(partition)
+            if not size:
+                continue
+            fixed = 0 if state.rules.movable[partition] else size
+            for broker in replicas:
+                self.all[broker] += size
+                self.fixed[broker] += fixed
+                self.largest[broker] = max(self.largest[broker], size)
+
+
+class _Rack:
+    """The brokers of one rack, with the bytes that each of them has now."""
+
+    def __init__(self, balance: ByteBalance, brokers: list[int], before: _Bytes, now: _Bytes) -> None:
+        self.brokers = brokers
+        self._balance = balance
+        self._state = balance.state
+        self._before = [before.all[broker] for broker in brokers]
+        self._load = {broker: now.all[broker] for broker in brokers}
+        share = Fraction(sum(self._load.values()), len(brokers))
+        slack = share * self._state.options.tolerance_percent / 100
+        self._low, self._high = ceil(share - slack), floor(share + slack)
+        self._bound = max(ceil(share), *(max(now.largest[broker], now.fixed[broker]) for broker in brokers))
+        self._held: dict[int, _Held] = {}
+        self._changes = dict.fromkeys(brokers, 0)
+        self._hopeless: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def is_outside(self, broker: int) -> bool:
+        """Whether a broker is further from its share than the tolerance."""
+        return not self._low <= self._load[broker] <= self._high
+
+    def even_out(self) -> None:
+        """Swap replicas while that helps."""
+        if any(map(self.is_outside, self.brokers)):
+            self._held = {broker: _Held(self._state, broker) for broker in self.brokers}
+            while (found := self._next()) is not None:
+                self._swap(*found)
+
+    def share(self) -> ByteShare:
+        """Return the rack in numbers."""
+        return ByteShare(
+            self._state.layout.brokers[self.brokers[0]].rack,
+            len(self.brokers),
+            before_max=max(self._before),
+            before_min=min(self._before),
+            after_max=max(self._load.values()),
+            after_min=min(self._load.values()),
+            bound=self._bound,
+        )
+
+    def _next(self) -> tuple[int, int, Swap] | None:
+        """Return the next swap: of the fullest broker with the emptiest one, if there is one that helps."""
+        order = sorted(self.brokers, key=lambda broker: (-self._load[broker], broker))
+        for full in order:
+            for empty in reversed(order):
+                if self._load[empty] >= self._load[full]:
+                    break
+                if not (self.is_outside(full) or self.is_outside(empty)):
+                    continue
+                state = (self._changes[full], self._changes[empty])
+                if self._hopeless.get((full, empty)) == state:
+                    continue
+                if not self._balance.may_compare():
+                    return None
+                found = self._best(full, empty)
+                if found is not None:
+                    return full, empty, found
+                self._hopeless[full, empty] = state
+        return None
+
+    def _best(self, full: int, empty: int) -> Swap | None:
+        """Return the swap that brings the two brokers nearest to each other; of about equal ones, the cheapest."""
+        difference = self._load[full] - self._load[empty]
+        found = []
+        for partition, size in self._held[full].selection():
+            if empty in self._state.target[partition] or not self._state.fits(partition, empty):
+                continue
+            for other, less in self._held[empty].about(size - difference // 2):
+                change = size - less
+                if 0 < change < difference and self._is_possible(partition, full, other, empty):
+                    found.append((min(change, difference - change), size + less, partition, other))
+                    break
+        if not found:
+            return None
+        enough = NEARLY * max(gain for gain, _, _, _ in found)
+        leader = self._state.layout.leader
+        _, _, partition, other = min(
+            (each for each in found if each[0] >= enough),
+            key=lambda each: ((leader[each[2]] == full) + (leader[each[3]] == empty), each[1], each[2], each[3]),
+        )
+        return partition, other
+
+    def _is_possible(self, partition: int, full: int, other: int, empty: int) -> bool:
+        """Whether the other replica may come in exchange, and both are within the budget."""
+        state = self._state
+        if full in state.target[other] or not state.fits(other, full):
+            return False
+        if state.exchange_within_budget((partition, full, empty), (other, empty, full)):
+            return True
+        self._balance.within_budget = False
+        return False
+
+    def _swap(self, full: int, empty: int, swap: Swap) -> None:
+        self._balance.swaps += 1
+        for partition, source, destination in ((swap[0], full, empty), (swap[1], empty, full)):
+            self._state.move(partition, source, destination)
+            size = self._state.size(partition)
+            self._held[source].remove(partition, size)
+            self._held[destination].add(partition, size)
+            self._load[source] -= size
+            self._load[destination] += size
+            self._changes[source] += 1
+
+
+class _Held:
+    """The movable replicas of a broker in order of size."""
+
+    def __init__(self, state: State, broker: int) -> None:
+        here = dict.fromkeys(each for each in state.holders()[broker] if broker in state.target[each])
+        ordered = sorted(here, key=lambda each: (state.size(each), each))
+        self._partitions = array("i", ordered)
+        self._sizes = array("q", map(state.size, ordered))
+
+    def add(self, partition: int, size: int) -> None:
+        """Add a replica."""
+        at = bisect_left(self._sizes, size)
+        self._sizes.insert(at, size)
+        self._partitions.insert(at, partition)
+
+    def remove(self, partition: int, size: int) -> None:
+        """Remove a replica."""
+        at = self._partitions.index(partition, bisect_left(self._sizes, size))
+        del self._sizes[at], self._partitions[at]
+
+    def selection(self) -> Iterator[tuple[int, int]]:
+        """Yield replicas with their sizes, the largest first: all, or TRIED of them."""
+        count = len(self._sizes)
+        top = count if count <= TRIED else TRIED // 2
+        step = max(1, (count - top) // max(1, TRIED - top))
+        for chosen in (range(count - 1, count - top - 1, -1), range(count - top - 1, -1, -step)):
+            for at in chosen:
+                yield self._partitions[at], self._sizes[at]
+
+    def about(self, size: int) -> Iterator[tuple[int, int]]:
+        """Yield the replicas nearest to a size, at most NEIGHBOURS, with their sizes."""
+        sizes = self._sizes
+        above = bisect_left(sizes, size)
+        below = above - 1
+        for _ in range(min(NEIGHBOURS, len(sizes))):
+            if below < 0 or (above < len(sizes) and sizes[above] - size <= size - sizes[below]):
+                nearest, above = above, above + 1
+            else:
+                nearest, below = below, below - 1
+            yield self._partitions[nearest], sizes[nearest]
