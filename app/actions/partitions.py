@@ -1,12 +1,18 @@
 """Reassignments and leader elections, each written to the audit."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from app.actions.audited import Audited, Caller
+from app.cluster.elections import batches
 from app.cluster.partitions import Outcome, Partition
 from kraft_core.clients.admin.partitions import ElectionType, Reassignments
-from kraft_core.protocol.errors import KafkaError
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+NAMED_MAX: Final = 1_000
+"""Partitions that an audit event of an election names."""
 
 
 class PartitionActions(Audited):
@@ -31,16 +37,39 @@ class PartitionActions(Audited):
     async def elect_leaders(
         self, caller: Caller, election: ElectionType, partitions: Sequence[Partition], *, validate_only: bool = False
     ) -> Outcome:
-        """Elect leaders. See PartitionAdmin."""
+        """Elect leaders, in batches, so that many do not keep the controller from other requests. See PartitionAdmin.
+
+        A batch that cannot be sent after others were ends the election: its partitions and those after it have failed.
+        """
         detail: dict[str, Any] = {
             "election_type": election.name,
-            "partitions": [f"{topic}-{index}" for topic, index in partitions],
+            "count": len(partitions),
+            "partitions": [f"{topic}-{index}" for topic, index in partitions[:NAMED_MAX]],
         }
+        failures: dict[Partition, KafkaError] = {}
+        offset = None
         resource = _resource_of(partitions)
         async with self._audited(caller, "partitions.elect", resource, detail, validate_only) as outcome:
-            done = await self._cluster.admin.partitions.elect_leaders(election, partitions, validate_only=validate_only)
-            outcome.offset, outcome.error = done.offset, _failures_text(done.failures)
-        return done
+            for some in batches(partitions):
+                try:
+                    done = await self._cluster.admin.partitions.elect_leaders(
+                        election, some, validate_only=validate_only
+                    )
+                except (ConnectionError, KafkaError) as error:
+                    if some[0] == partitions[0]:
+                        raise
+                    rest = partitions[partitions.index(some[0]) :]
+                    failures |= dict.fromkeys(rest, _as_kafka_error(error))
+                    break
+                await asyncio.sleep(0)  # a dry run awaits nothing else
+                failures |= done.failures
+                offset = offset if done.offset is None else done.offset
+            outcome.offset, outcome.error = offset, _failures_text(failures)
+        return Outcome(offset=offset, failures=failures)
+
+
+def _as_kafka_error(error: ConnectionError | KafkaError) -> KafkaError:
+    return error if isinstance(error, KafkaError) else KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error))
 
 
 def _resource_of(partitions: Sequence[Partition]) -> str:
@@ -50,4 +79,6 @@ def _resource_of(partitions: Sequence[Partition]) -> str:
 
 
 def _failures_text(failures: Mapping[Partition, KafkaError]) -> str | None:
-    return "; ".join(f"{topic}-{index}: {error.message}" for (topic, index), error in failures.items()) or None
+    named = [f"{topic}-{index}: {error.message}" for (topic, index), error in islice(failures.items(), NAMED_MAX)]
+    more = len(failures) - len(named)
+    return "; ".join([*named, *([f"{more} more"] if more else [])]) or None

@@ -65,12 +65,12 @@ class PlanActions(Audited):
 
     async def pause(self, caller: Caller, cluster_id: str, plan_id: int, *, validate_only: bool) -> PlanRecord:
         """Begin no further partition."""
-        change = partial(plan_store.pause, cluster_id=cluster_id, plan_id=plan_id)
+        change = partial(plan_store.pause, cluster_id=cluster_id, plan_id=plan_id, by=caller.principal.audit_name)
         return await self._changed(caller, "pause", plan_id, change, {}, validate_only)
 
     async def resume(self, caller: Caller, cluster_id: str, plan_id: int, *, validate_only: bool) -> PlanRecord:
         """Continue a paused plan."""
-        change = partial(plan_store.resume, cluster_id=cluster_id, plan_id=plan_id)
+        change = partial(plan_store.resume, cluster_id=cluster_id, plan_id=plan_id, by=caller.principal.audit_name)
         return await self._changed(caller, "resume", plan_id, change, {}, validate_only)
 
     async def cancel(
@@ -110,8 +110,9 @@ class PlanActions(Audited):
     async def change(
         self, caller: Caller, cluster_id: str, plan_id: int, values: Mapping[str, Any], *, validate_only: bool
     ) -> PlanRecord:
-        """Change throttle, moves_per_broker or pause_on_under_min."""
-        change = partial(plan_store.change, cluster_id=cluster_id, plan_id=plan_id, values=values)
+        """Change throttle, moves_per_broker, pause_on_under_min or stuck_minutes."""
+        by = caller.principal.audit_name
+        change = partial(plan_store.change, cluster_id=cluster_id, plan_id=plan_id, values=values, by=by)
         return await self._changed(caller, "change", plan_id, change, values, validate_only)
 
     async def _changed(

@@ -6,6 +6,7 @@ is not checked: the controllers' settings (`delete.topic.enable`, their static c
 
 import random
 from typing import Any, Final, TypeVar, cast
+from uuid import UUID
 
 from kraft_core.controller.access import acl_control_manager, scram_control_manager
 from kraft_core.controller.brokers.broker_heartbeat_manager import BrokerHeartbeatManager
@@ -18,6 +19,7 @@ from kraft_core.controller.partitions.replication_control_manager import Replica
 from kraft_core.controller.partitions.topic_deletion import delete_topics
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import messages as m
+from kraft_core.protocol.metadata_records import PartitionChangeRecord
 from kraft_core.protocol.wire import Message
 
 Answer = TypeVar("Answer", bound=Message)
@@ -40,6 +42,15 @@ def dry_run_response(image: MetadataImage, request: Message, answer: type[Answer
     validate-only field.
     """
     return cast("Answer", _result(image, request).response)
+
+
+def dry_run_elections(
+    image: MetadataImage, request: m.ElectLeadersRequest
+) -> tuple[m.ElectLeadersResponse, dict[tuple[UUID, int], int]]:
+    """Return the response of `dry_run_response`, and the new leaders by (topic id, partition)."""
+    result = _ELECTIONS.elect_leaders(image, request)
+    changes = (each for each in result.records if isinstance(each, PartitionChangeRecord))
+    return result.response, {(each.topic_id, each.partition_id): each.leader for each in changes}
 
 
 def _result(image: MetadataImage, request: Message) -> ControllerResult[Any]:

@@ -1,25 +1,20 @@
-"""Partitions: adding them to a topic, reassigning their replicas, cancelling that, and electing leaders."""
+"""Partitions: adding them to a topic, reassignments in progress, and cancelling one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.partitions import Outcome, Partition, needs_election
-from app.http.errors import FORM_REFUSED
-from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
+from app.cluster.partitions import Outcome, Partition
+from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, go_to, ids_text, page_of, refusal, render, whole_number
-from app.pages.reassignment_plan import SHOWN_MAX, plan_rows, plan_warnings
+from app.pages.frame import counted, go_to, ids_text, page_of, render, whole_number
 from app.pages.topic import known_topic
-from app.reports.executor.plan_text import PLAN_BYTES_MAX, PlanError, read_plan
 from app.services import Admin, PastReader, TopicEditor, services_of
-from kraft_core.clients.admin.partitions import ElectionType
-from kraft_core.image.metadata_image import MetadataImage, TopicImage
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.trie_items import items_of, values_of
-from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False)
 
@@ -83,12 +78,10 @@ class ReassignmentRow:
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsView:
-    """Model of reassignments.html; `plan` and `error` belong to a plan that was refused."""
+    """Model of reassignments.html."""
 
     rows: Sequence[ReassignmentRow]
     total: int
-    plan: str = ""
-    error: str = ""
 
 
 def reassignment_rows(image: MetadataImage) -> list[ReassignmentRow]:
@@ -109,17 +102,6 @@ def reassignment_rows(image: MetadataImage) -> list[ReassignmentRow]:
     return sorted(rows, key=lambda row: (row.topic, row.index))
 
 
-def _page(request: Request, *, plan: str = "", error: str = "", status: int = 200) -> Response:
-    rows = reassignment_rows(services_of(request).cluster.image)
-    view = ReassignmentsView(rows[:ROWS_MAX], len(rows), plan, error)
-    return render(request, "reassignments.html", status, page=page_of(request, "Reassignments", "/topics"), view=view)
-
-
-def refused_plan(request: Request, plan: str, error: str) -> Response:
-    """Return the page with a plan that cannot be used, and why."""
-    return _page(request, plan=plan[:PLAN_BYTES_MAX], error=error, status=FORM_REFUSED)
-
-
 def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
     """Return the result of a change of partitions, in one line."""
     refused = [f"{topic}-{index}: {error.message}" for (topic, index), error in done.failures.items()]
@@ -131,59 +113,9 @@ def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
 @router.get("/reassignments")
 async def reassignments(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
-    return _page(request)
-
-
-@router.post("/reassignments")
-async def reassign(
-    request: Request, caller: Admin, plan: Annotated[str, Form()] = "", confirmed: Annotated[str, Form()] = ""
-) -> Response:
-    """Preview a plan; with confirmed=yes start it."""
-    services = services_of(request)
-    image = services.cluster.image
-    try:
-        found = read_plan(plan)
-        if found.log_dirs:
-            name, index = next(iter(found.log_dirs))
-            raise PlanError(f"The plan names log directories, as of {name}-{index}. Save it as a plan to move to them.")
-        wanted = found.replicas
-    except PlanError as wrong:
-        return refused_plan(request, plan, str(wrong))
-
-    async def dry_run() -> ConfirmView:
-        failures = (await services.actions.partitions.alter_reassignments(caller, wanted, validate_only=True)).failures
-        accepted = {key: ids for key, ids in wanted.items() if key not in failures}
-        refused = [(False, f"{name}-{index}: {refusal(each)[0]}") for (name, index), each in failures.items()]
-        return replace(
-            view,
-            button=f"Reassign {counted(len(accepted), 'partition')}",
-            checks=refused[:SHOWN_MAX],
-            consequences=plan_warnings(image, accepted, refused=len(failures)),
-            verdict="" if failures else VALIDATED,
-            error="" if accepted else "No partition of this plan can be reassigned.",
-        )
-
-    async def apply() -> Flash:
-        done = await services.actions.partitions.alter_reassignments(caller, wanted)
-        return _done(done, list(wanted), "Reassignment started")
-
-    data = [
-        {"topic_name": name, "partition_id": index, "replica_ids": list(replicas)}
-        for (name, index), replicas in list(wanted.items())[:SHOWN_MAX]
-    ]
-    view = ConfirmView(
-        title="Reassign partitions",
-        active="/topics",
-        back="Reassignments",
-        back_url="/reassignments",
-        action="/reassignments",
-        button=f"Reassign {counted(len(wanted), 'partition')}",
-        changes=plan_rows(image, wanted),
-        consequences=plan_warnings(image, wanted, refused=0),
-        curl=cluster_curl(request, "POST", "reassignments", {"data": data}),
-        fields=[("plan", plan)],
-    )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+    rows = reassignment_rows(services_of(request).cluster.image)
+    view = ReassignmentsView(rows[:ROWS_MAX], len(rows))
+    return render(request, "reassignments.html", page=page_of(request, "Reassignments", "/topics"), view=view)
 
 
 @router.post("/reassignments/cancel")
@@ -220,68 +152,3 @@ async def cancel(
         fields=[("topic", topic), ("index", str(index))],
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
-
-
-# elections
-
-
-def _need_election(topic: TopicImage, election: ElectionType) -> list[tuple[int, int, Sequence[int]]]:
-    """Return (partition, leader, replicas) of each partition that needs the election."""
-    return [
-        (index, each.leader, each.replicas)
-        for index, each in topic.sorted_partitions()
-        if needs_election(each, election)
-    ]
-
-
-@router.post("/topics/{name}/elect")
-async def elect(
-    request: Request,
-    caller: TopicEditor,
-    name: str,
-    election_type: Annotated[str, Form()] = "PREFERRED",
-    confirmed: Annotated[str, Form()] = "",
-    typed: Annotated[str, Form()] = "",
-) -> Response:
-    """Preview an election; with confirmed=yes hold it. An unclean one requires the name to be typed."""
-    services = services_of(request)
-    topic = known_topic(services.cluster, name)
-    if election_type not in ElectionType.__members__:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"'{election_type[:40]}' is not one of {', '.join(ElectionType.__members__)}."
-        )
-    election = ElectionType[election_type]
-    wanted = _need_election(topic, election)
-    if not wanted:
-        state = "is already led by its preferred replica" if election is ElectionType.PREFERRED else "has a leader"
-        return go_to(request, f"/topics/{name}", Flash("good", f"Every partition of {name} {state}."))
-    is_unclean = election is ElectionType.UNCLEAN
-
-    async def apply() -> Flash:
-        partitions = [(name, index) for index, _, _ in wanted]
-        done = await services.actions.partitions.elect_leaders(caller, election, partitions)
-        return _done(done, partitions, "Leader elected")
-
-    path = f"topics/{name}/partitions/-:elect-leader"
-    view = ConfirmView(
-        title=f"Elect leaders of {name}",
-        active="/topics",
-        back=name,
-        back_url=f"/topics/{name}",
-        action=f"/topics/{name}/elect",
-        button="Elect leaders",
-        changes=[
-            (
-                f"Leader of {name}-{index}",
-                "none" if leader < 0 else str(leader),
-                f"any live replica of {ids_text(replicas)}" if is_unclean else f"{replicas[0]}, if it is in sync",
-            )
-            for index, leader, replicas in wanted[:SHOWN_MAX]
-        ],
-        consequences=["Records that exist only on unavailable replicas are lost."] if is_unclean else [],
-        curl=cluster_curl(request, "POST", path, {"election_type": election.name}),
-        fields=[("election_type", election.name)],
-        type_name=name if is_unclean else "",
-        dangerous=is_unclean,
-    )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, typed=typed)

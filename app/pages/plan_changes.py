@@ -1,6 +1,6 @@
-"""Changes of plans: saved as drafts, approved, started, paused, resumed, cancelled, rolled back."""
+"""Changes of plans: approved, started, paused, resumed, cancelled, rolled back."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
@@ -8,84 +8,20 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.http.errors import ConflictError
-from app.pages.confirm import ConfirmView, Input, cluster_curl, preview_or_apply
+from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, optional_number
-from app.pages.partitions import refused_plan
-from app.pages.plans import ROWS_SHOWN, PlanId, cordon_texts, draft_saved, known_plan, rows_shown, wanted_replicas
-from app.pages.reassignment_plan import plan_warnings
+from app.pages.frame import counted
+from app.pages.plan_limits import Limits, throttle_text
+from app.pages.plans import PlanId, cordon_texts, draft_saved, known_plan, plan_page, rows_shown
 from app.reports.executor import plan_store
 from app.reports.executor.copied import known_log_dirs
-from app.reports.executor.drafts import rollback_rows, rows_of_plan
+from app.reports.executor.drafts import rollback_rows
 from app.reports.executor.models import PlanRecord
-from app.reports.executor.plan import Row
 from app.reports.executor.plan_store import NewPlan, PlanStateError
-from app.reports.executor.plan_text import PlanError, read_plan
+from app.reports.executor.plan_text import PlanError
 from app.services import Admin, services_of
 
 router = APIRouter(include_in_schema=False)
-
-THROTTLE_MAX: Final = 2**31 - 1
-
-
-@router.post("/plans")
-async def create(
-    request: Request,
-    caller: Admin,
-    plan: Annotated[str, Form()] = "",
-    throttle: Annotated[str, Form()] = "",
-    moves: Annotated[str, Form()] = "",
-    confirmed: Annotated[str, Form()] = "",
-) -> Response:
-    """Preview a plan from the reassignments page; with confirmed=yes save it as a draft."""
-    services = services_of(request)
-    image = services.cluster.image
-    try:
-        rows = rows_of_plan(image, read_plan(plan), await known_log_dirs(services.cluster))
-    except PlanError as wrong:
-        return refused_plan(request, plan, str(wrong))
-    rate, rate_error = optional_number(throttle, "Throttle", THROTTLE_MAX)
-    several, moves_error = optional_number(moves, "New replicas at once", 1_000)
-
-    async def save() -> Response:
-        new = NewPlan(
-            cluster_id=services.cluster.cluster_id or "",
-            origin="pasted",
-            rows=rows,
-            options={},
-            throttle=rate,
-            moves_per_broker=several or plan_store.MOVES_PER_BROKER,
-        )
-        return draft_saved(request, await services.actions.plans.create(caller, new))
-
-    view = _draft_view(request, plan, rows)
-    error = rate_error or moves_error
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=save, error=error)
-
-
-def _draft_view(request: Request, plan: str, rows: Sequence[Row]) -> ConfirmView:
-    image = services_of(request).cluster.image
-    moves = [
-        {"topic": row.topic, "partition": row.partition, "replicas": row.proposed}
-        | ({"log_dirs": row.log_dirs} if row.log_dirs else {})
-        for row in rows[:ROWS_SHOWN]
-    ]
-    return ConfirmView(
-        title="Save as a plan",
-        active="/plans",
-        back="Reassignments",
-        back_url="/reassignments",
-        action="/plans",
-        button="Save draft",
-        changes=rows_shown(rows),
-        consequences=plan_warnings(image, wanted_replicas(rows), refused=0)[:-1],
-        curl=cluster_curl(request, "POST", "plans", {"reassignment": {"version": 1, "partitions": moves}}),
-        fields=[("plan", plan)],
-        inputs=(
-            Input("throttle", "Throttle in bytes per second and broker, empty for none", "numeric"),
-            Input("moves", f"New replicas on a broker at once, empty for {plan_store.MOVES_PER_BROKER}", "numeric"),
-        ),
-    )
 
 
 def _page_of(plan_id: int) -> dict[str, Any]:
@@ -179,32 +115,41 @@ async def cancel(
 
 @router.post("/plans/{plan_id}/changes/limits")
 async def change_limits(
-    request: Request,
-    caller: Admin,
-    plan_id: PlanId,
-    throttle: Annotated[str, Form()] = "",
-    moves: Annotated[str, Form()] = "",
-    confirmed: Annotated[str, Form()] = "",
+    request: Request, caller: Admin, plan_id: PlanId, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
     """Preview another throttle and concurrency; with confirmed=yes set them."""
     services = services_of(request)
     record = await known_plan(services, plan_id)
-    rate, rate_error = optional_number(throttle, "Throttle", THROTTLE_MAX)
-    several, moves_error = optional_number(moves, "New replicas at once", 1_000)
-    several = several or record.moves_per_broker
-    values: dict[str, Any] = {"throttle": rate, "moves_per_broker": several}
-    body = {"throttle_bytes_per_second": rate, "moves_per_broker": several}
+    form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+    limits = Limits.of(form)
+    if limits.errors:
+        return await plan_page(request, plan_id, "", limits)
+    values: dict[str, Any] = {
+        "throttle": limits.bytes_per_second,
+        "moves_per_broker": limits.moves_per_broker,
+        "pause_on_under_min": limits.pauses,
+        "stuck_minutes": limits.stuck_minutes,
+    }
+    body = {
+        "throttle_bytes_per_second": limits.bytes_per_second,
+        "moves_per_broker": limits.moves_per_broker,
+        "pause_on_under_min_isr": limits.pauses,
+        "stuck_minutes": limits.stuck_minutes,
+    }
+    before = _limit_texts(
+        record.throttle, record.moves_per_broker, pauses=record.pause_on_under_min, stuck=record.stuck_minutes
+    )
+    after = _limit_texts(
+        limits.bytes_per_second, limits.moves_per_broker, pauses=limits.pauses, stuck=limits.stuck_minutes
+    )
     view = ConfirmView(
         title=f"Change the limits of plan {plan_id}",
         **_page_of(plan_id),
         action=f"/plans/{plan_id}/changes/limits",
         button="Change limits",
-        changes=[
-            ("Throttle in bytes/s per broker", str(record.throttle or "none"), str(rate or "none")),
-            ("New replicas on a broker at once", str(record.moves_per_broker), str(several)),
-        ],
+        changes=[(label, before[label], text) for label, text in after.items()],
         curl=cluster_curl(request, "PATCH", f"plans/{plan_id}", body),
-        fields=[("throttle", throttle), ("moves", moves)],
+        fields=limits.pairs(),
     )
     plans = services.actions.plans
     return await _preview(
@@ -213,8 +158,16 @@ async def change_limits(
         confirmed,
         lambda **kind: plans.change(caller, record.cluster_id, plan_id, values, **kind),
         "changed",
-        rate_error or moves_error,
     )
+
+
+def _limit_texts(throttle: int | None, moves: int, *, pauses: bool, stuck: int) -> dict[str, str]:
+    return {
+        "Throttle": throttle_text(throttle),
+        "New replicas on a broker at once": str(moves),
+        "Pause when others go under min ISR": "yes" if pauses else "no",
+        "Stuck after minutes without progress": str(stuck),
+    }
 
 
 @router.post("/plans/{plan_id}/changes/uncordon")
@@ -285,7 +238,6 @@ async def _preview(
     confirmed: str,
     change: Callable[..., Awaitable[PlanRecord]],
     done: str,
-    error: str = "",
 ) -> Response:
     """Preview a change of a plan, or make it. What its state forbids is shown as a conflict."""
 
@@ -300,7 +252,6 @@ async def _preview(
             confirmed=bool(confirmed),
             apply=apply,
             dry_run=lambda: change(validate_only=True),
-            error=error,
         )
     except PlanStateError as refused:
         raise ConflictError(str(refused), code="plan-state") from refused

@@ -2,17 +2,17 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from app.cluster.partitions import Partition
-from app.http.errors import NotFoundError
+from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.flash import Flash
-from app.pages.frame import duration, go_to, ids_text, moment, number, page_of, render, size
-from app.reports.executor import plan_store
+from app.pages.frame import duration, go_to, ids_text, moment, page_of, render, size
+from app.pages.plan_limits import UNITS, Limits, throttle_fields, throttle_text
+from app.reports.executor import plan_events, plan_store
 from app.reports.executor.cordons import LeftCordon
 from app.reports.executor.models import PlanPartition, PlanRecord
 from app.reports.executor.plan import (
@@ -35,12 +35,14 @@ from app.reports.executor.plan import (
     named_dirs,
 )
 from app.reports.executor.plan_store import Counts, row_of
+from app.reports.executor.story import sentence
 from app.services import Reader, Services, services_of
 
 router = APIRouter(include_in_schema=False)
 
 PLANS_SHOWN: Final = 50
 ROWS_SHOWN: Final = 200
+EVENTS_SHOWN: Final = 100
 RACKS_SHOWN: Final = 20
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 TONES: Final = {DONE: "good", PLAN_FAILED: "bad", CANCELLED: "warn", PAUSED: "warn"}
@@ -63,13 +65,10 @@ class PlanItem:
 
 @dataclass(frozen=True, slots=True)
 class PlansView:
-    """Model of plans.html. `is_active`: a plan is being executed. The other fields belong to a refused form."""
+    """Model of plans.html. `is_active`: a plan is being executed."""
 
     plans: Sequence[PlanItem]
     is_active: bool
-    error: str = ""
-    brokers: str = ""
-    log_dirs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,20 @@ class PlanRow:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoryLine:
+    """Something that happened to a plan. `actor`: who did it, "" for nobody."""
+
+    at: dt.datetime
+    text: str
+    actor: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
     """Model of plan.html. `added` of `adding` replicas are in sync; `actions` are the changes that the state allows.
 
+    `story` is the newest of what happened, newest first; `earlier` lines are left out.
     `cordons` are those that the ended plan has left.
     """
 
@@ -111,8 +120,11 @@ class PlanView:
     rows: Sequence[PlanRow]
     more: int
     actions: Sequence[tuple[str, str]]
-    throttle: int | None
-    moves_per_broker: int
+    story: Sequence[StoryLine]
+    earlier: int
+    limits: Limits
+    errors: Mapping[str, str]
+    units: Sequence[str]
 
 
 # reading
@@ -143,15 +155,8 @@ async def _plans_view(services: Services) -> PlansView:
 @router.get("/plans")
 async def plans(request: Request, _caller: Reader) -> Response:
     """Return the list."""
-    return await plans_page(request)
-
-
-async def plans_page(
-    request: Request, *, error: str = "", brokers: str = "", log_dirs: str = "", status: int = 200
-) -> Response:
-    """Return the list with its forms, and why one was refused."""
-    view = replace(await _plans_view(services_of(request)), error=error, brokers=brokers, log_dirs=log_dirs)
-    return render(request, "plans.html", status, page=page_of(request, "Plans", "/plans"), view=view)
+    view = await _plans_view(services_of(request))
+    return render(request, "plans.html", page=page_of(request, "Plans", "/plans"), view=view)
 
 
 @router.get("/fragments/plans")
@@ -174,7 +179,6 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
     def when(at: dt.datetime | None, by: str | None) -> str:
         return "" if at is None else f"{moment(at)} by {by}"
 
-    throttle = "none" if record.throttle is None else f"{number(record.throttle)} bytes/s per broker"
     facts = [
         ("Origin", record.origin),
         ("Made", when(record.made_at, record.made_by)),
@@ -185,7 +189,7 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
             "Ended",
             "" if record.finished_at is None else f"{record.finished_at.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S} UTC",
         ),
-        ("Throttle", throttle),
+        ("Throttle", throttle_text(record.throttle)),
         ("New replicas on a broker at once", str(record.moves_per_broker)),
         ("Pause on under min ISR", "yes" if record.pause_on_under_min else "no"),
         ("Drains", ids_text(record.drain) if record.drain else ""),
@@ -230,11 +234,6 @@ def rows_shown(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     return shown if len(rows) <= ROWS_SHOWN else [*shown, ("…", f"{len(rows) - ROWS_SHOWN} more partitions", "")]
 
 
-def wanted_replicas(rows: Sequence[Row]) -> dict[Partition, Sequence[int]]:
-    """Return the replicas of the plan by partition."""
-    return {row.key: row.proposed for row in rows}
-
-
 def draft_saved(request: Request, record: PlanRecord) -> Response:
     """Go to the page of a new plan."""
     note = Flash("good", f"Plan {record.id} is saved as a draft. Nothing moves until it is approved and started.")
@@ -274,12 +273,13 @@ def _actions(record: PlanRecord, is_cordoned: bool) -> list[tuple[str, str]]:
     return [*actions, ("rollback", "Roll back…")] if (record.result or {}).get("partitions", {}).get(MOVED) else actions
 
 
-async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
+async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits | None = None) -> PlanView:
     record = await known_plan(services, plan_id)
     counts: Counts = await services.actions.plans.progress(record)
     chosen = state if state in ROW_STATES else ""
     rows = await services.database.read(plan_store.partitions, plan_id, state=chosen or None, after=0, limit=ROWS_SHOWN)
     eta = plan_store.eta_seconds(record, counts)
+    events, told = await services.database.read(plan_events.events, record, EVENTS_SHOWN)
     left = await services.actions.plans.left_cordons(record)
     total = counts.states.get(chosen, 0) if chosen else sum(counts.states.values())
     return PlanView(
@@ -302,16 +302,36 @@ async def _plan_view(services: Services, plan_id: int, state: str) -> PlanView:
         more=total - len(rows),
         actions=_actions(record, bool(left)),
         cordons=[f"{what}: {now}" for what, now, _ in cordon_texts(left)],
-        throttle=record.throttle,
-        moves_per_broker=record.moves_per_broker,
+        story=[StoryLine(each.at, sentence(each.kind, each.detail), each.actor or "") for each in events],
+        earlier=told - len(events),
+        limits=typed or _limits(record),
+        errors={} if typed is None else typed.errors,
+        units=list(UNITS),
+    )
+
+
+def _limits(record: PlanRecord) -> Limits:
+    throttle, unit = throttle_fields(record.throttle)
+    return Limits(
+        throttle=throttle,
+        unit=unit,
+        moves=str(record.moves_per_broker),
+        pause="yes" if record.pause_on_under_min else "no",
+        stuck=str(record.stuck_minutes),
     )
 
 
 @router.get("/plans/{plan_id}")
 async def plan(request: Request, _caller: Reader, plan_id: PlanId, state: str = "") -> Response:
     """Return one plan; `state` selects partitions."""
-    view = await _plan_view(services_of(request), plan_id, state)
-    return render(request, "plan.html", page=page_of(request, f"Plan {plan_id}", "/plans"), view=view)
+    return await plan_page(request, plan_id, state)
+
+
+async def plan_page(request: Request, plan_id: int, state: str, typed: Limits | None = None) -> Response:
+    """Return one plan; with the limits as `typed`, and what is wrong with them."""
+    view = await _plan_view(services_of(request), plan_id, state, typed)
+    status = FORM_REFUSED if view.errors else 200
+    return render(request, "plan.html", status, page=page_of(request, f"Plan {plan_id}", "/plans"), view=view)
 
 
 @router.get("/fragments/plans/{plan_id}")

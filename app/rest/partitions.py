@@ -1,20 +1,24 @@
 """Partitions, replicas and reassignments as REST v3 has them; changes of reassignments and elections in its style."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
-from app.cluster.partitions import Outcome, Partition, needs_election
+from app.cluster.elections import leaders_by_broker, partitions_to_elect, previewed
+from app.cluster.partitions import Outcome, Partition
 from app.error_responses import NATIVE
-from app.http.errors import of_kafka
+from app.http.errors import FieldError, UnprocessableError, of_kafka
 from app.rest.paging import Page, PageDep
 from app.rest.responses import answer, checked, multi_status
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.partitions import (
     CancelBody,
     ElectBody,
+    ElectionOutcomeDataList,
+    ElectLeadersBody,
     PartitionData,
     PartitionDataList,
     PartitionEntry,
@@ -201,10 +205,13 @@ async def get_replica(topic_name: str, partition_id: int, broker_id: int, view: 
 # changes
 
 
-def _outcomes(view: View, wanted: Sequence[Partition], done: Outcome, *, validate_only: bool) -> Response:
+def _outcomes(
+    view: View, wanted: Sequence[Partition], done: Outcome, *, validate_only: bool, **more: object
+) -> Response:
     """Return the outcome of each partition. The refusal of a single partition is raised instead.
 
-    ELECTION_NOT_NEEDED is reported but is not a failure: the requested leader already leads.
+    ELECTION_NOT_NEEDED is reported but is not a failure: the requested leader already leads. `more` are other members
+    of the answer.
     """
     refusals = [error for error in done.failures.values() if error.code is not ErrorCode.ELECTION_NOT_NEEDED]
     if len(wanted) == 1 and refusals:
@@ -223,7 +230,7 @@ def _outcomes(view: View, wanted: Sequence[Partition], done: Outcome, *, validat
                 "message": None if refused is None else refused.message,
             }
         )
-    body = checked({"data": data}, validate_only=validate_only)
+    body = checked({"data": data, **more}, validate_only=validate_only)
     return multi_status(body, done.offset) if refusals else answer(body, done.offset)
 
 
@@ -286,14 +293,44 @@ async def elect_leader(
     if partition_id != "-":
         wanted = [(view.topic(topic_name).name, int(partition_id))]
     else:
-        names = sorted(view.image.topics.by_name) if topic_name == "-" else [topic_name]
-        wanted = [
-            (name, index)
-            for name in names
-            for index, partition in view.topic(name).sorted_partitions()
-            if needs_election(partition, election)
-        ]
+        wanted = partitions_to_elect(view.image, election, None if topic_name == "-" else [view.topic(topic_name)])
     if not wanted:
         return answer(checked({"data": []}, validate_only=validate_only), view.offset)
     done = await services.actions.partitions.elect_leaders(caller, election, wanted, validate_only=validate_only)
     return _outcomes(view, wanted, done, validate_only=validate_only)
+
+
+@router.post(
+    "/leaders:elect",
+    tags=[NATIVE, "operations"],
+    responses={
+        200: {"model": ElectionOutcomeDataList, "description": "all were elected, or would be with `validate_only`"},
+        207: {"model": ElectionOutcomeDataList, "description": "some partitions were refused"},
+    },
+)
+async def elect_leaders(
+    body: ElectLeadersBody, view: NowViewDep, services: ServicesDep, caller: TopicEditor, validate_only: DryRun
+) -> Response:
+    """Elect leaders of the cluster, of some topics or of chosen partitions. UNCLEAN may lose records.
+
+    Partitions are elected 1,000 at a time, so that other requests have their turn.
+    """
+    election = ElectionType[body.election_type]
+    if body.partitions and body.topic_names:
+        message = "Only one of topic_names and partitions can be given."
+        raise UnprocessableError(message, errors=(FieldError("/partitions", message),))
+    image = view.image
+    if body.partitions:
+        wanted = _partitions(body.partitions)
+    else:
+        topics = [view.topic(name) for name in dict.fromkeys(body.topic_names)] or None
+        wanted = await asyncio.to_thread(partitions_to_elect, image, election, topics)
+    found = await asyncio.to_thread(previewed, image, election, wanted)
+    by_broker = leaders_by_broker(image, services.cluster.topic_table, found)
+    brokers = [
+        {"broker_id": broker, "leaders_before": then, "leaders_after": now} for broker, (then, now) in by_broker.items()
+    ]
+    if not wanted:
+        return answer(checked({"data": [], "brokers": brokers}, validate_only=validate_only), view.offset)
+    done = await services.actions.partitions.elect_leaders(caller, election, wanted, validate_only=validate_only)
+    return _outcomes(view, wanted, done, validate_only=validate_only, brokers=brokers)

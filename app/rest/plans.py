@@ -12,16 +12,17 @@ from fastapi.responses import Response
 from app.error_responses import NATIVE
 from app.http.errors import ConflictError, FieldError, NotFoundError, UnprocessableError
 from app.reports import store
-from app.reports.executor import plan_store
+from app.reports.executor import plan_events, plan_store
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.drafts import rollback_rows, rows_of_plan
 from app.reports.executor.drains import check_drain
-from app.reports.executor.models import PlanPartition, PlanRecord
+from app.reports.executor.models import PlanEvent, PlanPartition, PlanRecord
 from app.reports.executor.plan import PENDING, Row
 from app.reports.executor.plan_store import Counts, NewPlan, PlanStateError
 from app.reports.executor.plan_text import PlanError, read_plan
 from app.reports.executor.proposing import drained, proposed
 from app.reports.executor.report_plans import report_rows
+from app.reports.executor.story import sentence
 from app.reports.proposals.options import InvalidOptionsError, Options
 from app.rest.paging import NowPageDep, Page
 from app.rest.responses import answer, checked, created, list_body, location_of
@@ -33,6 +34,7 @@ from app.rest.schemas.plans import (
     DrainBody,
     PlanData,
     PlanDataList,
+    PlanEventDataList,
     PlanOptionsBody,
     PlanPartitionDataList,
 )
@@ -43,6 +45,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "operations
 
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 PLANS_MAX = 1_000
+EVENTS_MAX = 1_000
 _CHANGED: dict[int | str, dict[str, Any]] = {
     200: {"model": PlanData},
     409: {"description": "the plan's state forbids it, or another plan is being executed"},
@@ -99,6 +102,7 @@ def _plan(
         reasons=record.reasons,
         result=record.result,
         partitions=view.related("plans", record.id, "partitions"),
+        events=view.related("plans", record.id, "events"),
     )
 
 
@@ -186,7 +190,11 @@ def _planner_options(body: PlanOptionsBody) -> Options:
         drain_racks=frozenset(body.drain_racks),
         expand_brokers=frozenset(body.expand_broker_ids),
         replication_factor=body.replication_factor,
+        target_brokers=frozenset(body.target_broker_ids),
         topics=None if body.topic_names is None else frozenset(body.topic_names),
+        partitions=None
+        if body.partitions is None
+        else frozenset((each.topic_name, each.partition_id) for each in body.partitions),
         exclude_topics=frozenset(body.exclude_topic_names),
         exclude_brokers=frozenset(body.exclude_broker_ids),
         max_moves=body.max_moves,
@@ -267,6 +275,26 @@ def _partition_page(page: Page, found: Any) -> dict[str, Any]:
     return list_body("KafkaPlanPartitionList", page.url, [_partition(each) for each in shown], following)
 
 
+@router.get("/plans/{plan_id}/events", responses={200: {"model": PlanEventDataList}})
+async def list_plan_events(
+    plan_id: PlanId, view: NowViewDep, services: ServicesDep, page: NowPageDep, _caller: Reader
+) -> Response:
+    """List what happened to a plan, newest first, at most 1,000 events."""
+    record = await _known(view, services, plan_id)
+    found, _ = await services.database.read(plan_events.events, record, EVENTS_MAX)
+    numbered = list(enumerate(found))
+    return page.answer("KafkaPlanEventList", numbered, lambda item: item[0], lambda item: _event(item[1]))
+
+
+def _event(stored: PlanEvent) -> dict[str, Any]:
+    return {
+        "at": _ms(stored.at),
+        "event": stored.kind,
+        "actor": stored.actor,
+        "text": sentence(stored.kind, stored.detail),
+    }
+
+
 @router.patch("/plans/{plan_id}", responses=_CHANGED)
 async def change_plan(
     plan_id: PlanId,
@@ -281,6 +309,7 @@ async def change_plan(
         "throttle_bytes_per_second": "throttle",
         "moves_per_broker": "moves_per_broker",
         "pause_on_under_min_isr": "pause_on_under_min",
+        "stuck_minutes": "stuck_minutes",
     }
     given = body.model_dump(exclude_unset=True)
     values = {

@@ -279,9 +279,15 @@ class RawBroker:
     """A broker that only registers and sends heartbeats, so that topics can have replicas."""
 
     def __init__(
-        self, broker_id: int, cluster_id: str, client: ControllerClient, listener_name: str = "PLAINTEXT"
+        self,
+        broker_id: int,
+        cluster_id: str,
+        client: ControllerClient,
+        listener_name: str = "PLAINTEXT",
+        rack: str | None = None,
     ) -> None:
         self.broker_id = broker_id
+        self._rack = rack
         self._listener_name = listener_name
         self._cluster_id = cluster_id
         self._client = client
@@ -295,7 +301,7 @@ class RawBroker:
                 broker_id=self.broker_id,
                 cluster_id=self._cluster_id,
                 incarnation_id=self._incarnation_id,
-                rack=None,
+                rack=self._rack,
                 listeners=(
                     BrokerRegistrationRequestListener(
                         name=self._listener_name, host="127.0.0.1", port=9000 + self.broker_id, security_protocol=0

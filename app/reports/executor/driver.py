@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -17,12 +17,13 @@ from app.cluster.log_dirs import FRESH_SECONDS, LogDirs
 from app.cluster.partitions import Partition
 from app.db.base import utc_now
 from app.db.database import Database
-from app.reports.executor import plan_store
+from app.reports.executor import plan_events, plan_store
 from app.reports.executor.cluster_steps import StepResult
 from app.reports.executor.lease import LEASE_SECONDS, MARGIN_SECONDS, LeaseLostError, claim, release
 from app.reports.executor.machine import asked_brokers, carried_out, decide, failing, planned_again
 from app.reports.executor.models import PlanRecord
 from app.reports.executor.plan import ACTIVE_STATES, FINAL_STATES, Decision, Execution, PlanAgain, Row, Step
+from app.reports.executor.story import Event, happened, stuck_event, stuck_rows
 from app.tasks import cancel_tasks
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
@@ -76,7 +77,7 @@ Record = Callable[[PlanRecord, Step, StepResult | None, str | None], Awaitable[N
 class _Held:
     """The plan whose lease this process holds. `must_catch_up`: a change may have been made that is not in the image.
 
-    `until`: the end of the lease less the margin, on the monotonic clock.
+    `until`: the end of the lease less the margin, on the monotonic clock. `stuck`: partitions that are known to be.
     """
 
     record: PlanRecord
@@ -86,6 +87,7 @@ class _Held:
     until: float
     must_catch_up: bool = True
     trouble: str | None = None
+    stuck: frozenset[Partition] = frozenset()
 
 
 class PlanExecutor:
@@ -159,7 +161,7 @@ class PlanExecutor:
         if held.must_catch_up:
             return False
         decision = await self._decide(held)
-        if not await self._save(held, decision):
+        if not await self._save(held, decision, self._newly_stuck(held)):
             return True
         if decision.plan.state in FINAL_STATES:
             log.info("plan_ended", plan_id=plan.id, state=decision.plan.state)
@@ -178,6 +180,8 @@ class PlanExecutor:
             if record is None:
                 return None
             until = before + LEASE_SECONDS - MARGIN_SECONDS
+            if record.fence > 1:
+                plan_events.add(session, record.id, "continued")
             return _Held(record, record.fence, record.version, plan_store.load(session, record), until)
 
         held = await self._database.write(claimed)
@@ -185,6 +189,7 @@ class PlanExecutor:
             rows = held.execution.rows
             worst_first = sorted(rows.items(), key=lambda item: (self._steps.margin(item[1]), item[1].size_bytes or 0))
             held.execution = replace(held.execution, rows=dict(worst_first))
+            held.stuck = stuck_rows(rows, held.execution.plan.stuck_minutes, utc_now())
             log.info("plan_claimed", plan_id=held.execution.plan.id, fence=held.fence)
         return held
 
@@ -208,12 +213,23 @@ class PlanExecutor:
         brokers, is_between = asked_brokers(held.execution)
         return await self._steps.log_dirs(brokers, PLACED_SECONDS if is_between else FRESH_SECONDS)
 
-    async def _save(self, held: _Held, decision: Decision) -> bool:
-        """Store a decision. Returns False when a caller has changed the plan: then it must be decided again."""
-        if decision.plan == held.execution.plan and not decision.rows and not decision.settings:
+    def _newly_stuck(self, held: _Held) -> list[Event]:
+        """Return the event of partitions that have become stuck since the last look."""
+        minutes = held.execution.plan.stuck_minutes
+        stuck = stuck_rows(held.execution.rows, minutes, utc_now())
+        new, held.stuck = stuck - held.stuck, stuck
+        return [stuck_event(new, minutes)] if new else []
+
+    async def _save(self, held: _Held, decision: Decision, seen: Sequence[Event] = ()) -> bool:
+        """Store a decision, with what it makes happen and what was `seen`.
+
+        Returns False when a caller has changed the plan: then it must be decided again.
+        """
+        events = [*seen, *happened(held.execution, decision)]
+        if decision.plan == held.execution.plan and not decision.rows and not decision.settings and not events:
             return True
         before = self._clock()
-        if not await self._database.write(plan_store.save, held.fence, held.version, decision):
+        if not await self._database.write(plan_store.save, held.fence, held.version, decision, events):
             return False
         held.until = before + LEASE_SECONDS - MARGIN_SECONDS
         held.execution = held.execution.after(decision)

@@ -1,4 +1,4 @@
-"""Tables of the plans that are executed: plans, their partitions, and the configs that they have set."""
+"""Tables of the plans that are executed: plans, their partitions, their events, and the configs that they have set."""
 
 import datetime as dt
 from typing import Any
@@ -101,3 +101,15 @@ class PlanSetting(Base):
     before: Mapped[str | None] = mapped_column(Text)
     ours: Mapped[list[str]] = mapped_column(JSON)
     state: Mapped[str] = mapped_column(String(16))
+
+
+class PlanEvent(Base):
+    """Something that happened to a plan; see `app.reports.executor.story`. `actor`: who did it, None for nobody."""
+
+    __tablename__ = "plan_events"
+    id: Mapped[PK]
+    plan_id: Mapped[int] = mapped_column(ForeignKey("plans.id", ondelete="CASCADE"), index=True)
+    at: Mapped[Moment]
+    kind: Mapped[str] = mapped_column(String(16))
+    actor: Mapped[str | None] = mapped_column(String(255))
+    detail: Mapped[dict[str, Any]] = mapped_column(JSON)

@@ -136,6 +136,7 @@ class Plan:
     partitions outside the plan, as `topic-partition`, that were under min ISR at the start or at the last resume;
     None: not looked yet. `offset`: of the plan's newest change in the metadata log. `ending`: the final state, once
     everything else is done and the throttles are being cleared. `rounds`: how often a drain was planned again.
+    `stuck_minutes`: after how long without progress a moving partition counts as stuck.
     """
 
     id: int
@@ -144,6 +145,7 @@ class Plan:
     throttle: int | None = None
     moves_per_broker: int = 5
     pause_on_under_min: bool = True
+    stuck_minutes: int = 10
     drain: tuple[int, ...] = ()
     drain_log_dirs: tuple[tuple[int, str], ...] = ()
     unregister: bool = False

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.cluster.partitions import Partition
 from app.db.base import utc_now
+from app.reports.executor import plan_events
 from app.reports.executor.lease import renew
 from app.reports.executor.models import PlanPartition, PlanRecord, PlanSetting
 from app.reports.executor.plan import (
@@ -31,6 +32,7 @@ from app.reports.executor.plan import (
     Setting,
     copying_brokers,
 )
+from app.reports.executor.story import Event
 
 MOVES_PER_BROKER: Final = 5
 STUCK_MINUTES: Final = 10
@@ -83,6 +85,7 @@ def create(session: Session, new: NewPlan, made_by: str) -> PlanRecord:
     session.add(record)
     session.flush()
     _add_rows(session, record.id, new.rows)
+    plan_events.add(session, record.id, "made", made_by, origin=new.origin, partitions=len(new.rows))
     return record
 
 
@@ -220,8 +223,17 @@ def eta_seconds(plan: PlanRecord, found: Counts) -> int | None:
 
 
 def _changed(
-    session: Session, cluster_id: str, plan_id: int, allowed: Sequence[str], what: str, **values: Any
+    session: Session,
+    cluster_id: str,
+    plan_id: int,
+    allowed: Sequence[str],
+    what: str,
+    by: str,
+    *,
+    tells: bool = True,
+    **values: Any,
 ) -> PlanRecord:
+    """Change the columns of a plan, and add the event `what` if `tells`; else the caller does."""
     plan = session.get(PlanRecord, plan_id, with_for_update=True)
     if plan is None or plan.cluster_id != cluster_id:
         raise LookupError(f"plan {plan_id}")
@@ -230,6 +242,8 @@ def _changed(
     for name, value in values.items():
         setattr(plan, name, value)
     plan.version += 1
+    if tells:
+        plan_events.add(session, plan_id, what, by)
     return plan
 
 
@@ -239,9 +253,8 @@ def _or(words: Sequence[str]) -> str:
 
 def approve(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecord:
     """Approve a draft. Raises LookupError, PlanStateError."""
-    return _changed(
-        session, cluster_id, plan_id, (DRAFT,), "approved", state=APPROVED, approved_by=by, approved_at=utc_now()
-    )
+    values: dict[str, Any] = {"state": APPROVED, "approved_by": by, "approved_at": utc_now()}
+    return _changed(session, cluster_id, plan_id, (DRAFT,), "approved", by, **values)
 
 
 def start(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecord:
@@ -256,19 +269,19 @@ def start(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecor
         raise PlanStateError(
             f"Plan {other} is being executed. Wait for its end, or cancel it, before you start another."
         )
-    values = {"state": RUNNING, "started_by": by, "started_at": utc_now()}
-    return _changed(session, cluster_id, plan_id, (APPROVED,), "started", **values)
+    values: dict[str, Any] = {"state": RUNNING, "started_by": by, "started_at": utc_now()}
+    return _changed(session, cluster_id, plan_id, (APPROVED,), "started", by, **values)
 
 
-def pause(session: Session, cluster_id: str, plan_id: int) -> PlanRecord:
+def pause(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecord:
     """Begin no further partition. Raises LookupError, PlanStateError."""
-    return _changed(session, cluster_id, plan_id, (RUNNING,), "paused", state=PAUSED)
+    return _changed(session, cluster_id, plan_id, (RUNNING,), "paused", by, state=PAUSED)
 
 
-def resume(session: Session, cluster_id: str, plan_id: int) -> PlanRecord:
+def resume(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecord:
     """Continue a paused plan; what is under min ISR now no longer pauses it. Raises LookupError, PlanStateError."""
-    values = {"state": RUNNING, "known_under_min": None}
-    return _changed(session, cluster_id, plan_id, (PAUSED,), "resumed", **values)
+    values: dict[str, Any] = {"state": RUNNING, "known_under_min": None}
+    return _changed(session, cluster_id, plan_id, (PAUSED,), "resumed", by, **values)
 
 
 def cancel(session: Session, cluster_id: str, plan_id: int, by: str, begun: str) -> PlanRecord:
@@ -277,18 +290,45 @@ def cancel(session: Session, cluster_id: str, plan_id: int, by: str, begun: str)
     `begun` says whether moving partitions are undone or finished; a second cancel may change that.
     """
     allowed = (DRAFT, APPROVED, *ACTIVE_STATES)
-    plan = _changed(session, cluster_id, plan_id, allowed, "cancelled", cancelled_by=by)
+    plan = _changed(session, cluster_id, plan_id, allowed, "cancelled", by, tells=False, cancelled_by=by)
     if plan.state in ACTIVE_STATES:
         plan.state, plan.cancel_begun = CANCELLING, begun
+        plan_events.add(session, plan_id, "cancelled", by, begun=begun)
     else:
         plan.state, plan.finished_at = CANCELLED, utc_now()
+        plan_events.add(session, plan_id, "cancelled", by)
     return plan
 
 
-def change(session: Session, cluster_id: str, plan_id: int, values: Mapping[str, Any]) -> PlanRecord:
-    """Set throttle, moves_per_broker or pause_on_under_min of a plan that has not ended."""
+def change(session: Session, cluster_id: str, plan_id: int, values: Mapping[str, Any], by: str) -> PlanRecord:
+    """Set some of LIMITS of a plan that has not ended."""
     allowed = (DRAFT, APPROVED, *ACTIVE_STATES)
-    return _changed(session, cluster_id, plan_id, allowed, "changed", **values)
+    before = get(session, cluster_id, plan_id)
+    was = {} if before is None else {name: getattr(before, name) for name in values}
+    plan = _changed(session, cluster_id, plan_id, allowed, "changed", by, tells=False, **values)
+    changed = [
+        (LIMITS[name], _limit_text(was[name]), _limit_text(value))
+        for name, value in values.items()
+        if was[name] != value
+    ]
+    if changed:
+        plan_events.add(session, plan_id, "changed", by, values=changed)
+    return plan
+
+
+LIMITS: Final = {
+    "throttle": "throttle in bytes/s per broker",
+    "moves_per_broker": "new replicas on a broker at once",
+    "pause_on_under_min": "pause on under min ISR",
+    "stuck_minutes": "minutes until a partition counts as stuck",
+}
+
+
+def _limit_text(value: int | None) -> str:
+    """Return a limit in words."""
+    if value is None:
+        return "none"
+    return ("no", "yes")[value] if isinstance(value, bool) else f"{value:,}"
 
 
 # what the executor reads and writes
@@ -304,6 +344,7 @@ def plan_of(record: PlanRecord) -> Plan:
         throttle=record.throttle,
         moves_per_broker=record.moves_per_broker,
         pause_on_under_min=record.pause_on_under_min,
+        stuck_minutes=record.stuck_minutes,
         drain=tuple(record.drain),
         drain_log_dirs=tuple((broker, path) for broker, path in record.drain_log_dirs or ()),
         unregister=record.unregister,
@@ -364,8 +405,8 @@ def renewed(session: Session, plan_id: int, fence: int) -> tuple[Plan, int]:
     return plan_of(record), record.version
 
 
-def save(session: Session, fence: int, version: int, decision: Decision) -> bool:
-    """Store a decision and extend the lease. Raises LeaseLostError.
+def save(session: Session, fence: int, version: int, decision: Decision, events: Iterable[Event] = ()) -> bool:
+    """Store a decision with what it makes happen, and extend the lease. Raises LeaseLostError.
 
     Returns False, and stores nothing, when a caller has changed the plan since `version`.
     """
@@ -385,6 +426,9 @@ def save(session: Session, fence: int, version: int, decision: Decision) -> bool
     _save_settings(session, plan.id, decision.settings.values())
     if plan.state in FINAL_STATES:
         _finish(session, record)
+    for event in events:
+        detail = {**event.detail, "result": record.result} if event.kind == "ended" else event.detail
+        plan_events.add_all(session, plan.id, [Event(event.kind, detail)])
     return True
 
 

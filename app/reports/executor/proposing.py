@@ -8,12 +8,16 @@ import msgspec
 
 from app.cluster.partitions import Partition
 from app.forked import ForkFailedError, run_forked
+from app.reports.executor.copied import with_sizes
 from app.reports.executor.directories import Answers
 from app.reports.executor.drains import drained_rows, propose_again, proposed_rows
 from app.reports.executor.driver import DrainRefusedError
+from app.reports.executor.effect import effect_of
 from app.reports.executor.plan import PlanAgain, Row
 from app.reports.executor.plan_text import PlanError
+from app.reports.proposals.layout import layout_from_image
 from app.reports.proposals.options import Options
+from app.reports.sizes import partition_sizes
 from kraft_core.image.metadata_image import MetadataImage
 
 Draft = tuple[list[Row], dict[str, Any]]
@@ -37,6 +41,20 @@ async def drained(
 ) -> Draft:
     """Return `drained_rows`. Raises PlanError."""
     return await _drafted(lambda: drained_rows(image, brokers, log_dirs, answers))
+
+
+async def reviewed(image: MetadataImage, work: Callable[[], Draft], answers: Answers) -> Draft:
+    """Return the draft that `work` makes, its rows with their sizes, its numbers with `effect` (see effect_of).
+
+    Raises PlanError as `work` does.
+    """
+
+    def whole() -> Draft:
+        rows, numbers = work()
+        rows = with_sizes(rows, image, answers)
+        return rows, {**numbers, "effect": effect_of(layout_from_image(image, partition_sizes(image, answers)), rows)}
+
+    return await _drafted(whole)
 
 
 async def proposed_again(image: MetadataImage, step: PlanAgain, answers: Answers) -> Mapping[Partition, Row]:

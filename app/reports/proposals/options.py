@@ -10,7 +10,8 @@ LEADERS: Final = "leaders"
 DRAIN: Final = "drain"
 EXPAND: Final = "expand"
 REPLICATION_FACTOR: Final = "replication_factor"
-GOALS: Final = (REPAIR, BALANCE, BYTES, LEADERS, DRAIN, EXPAND, REPLICATION_FACTOR)
+MOVE: Final = "move"
+GOALS: Final = (REPAIR, BALANCE, BYTES, LEADERS, DRAIN, EXPAND, REPLICATION_FACTOR, MOVE)
 
 DEFAULT_GOALS: Final = frozenset({REPAIR, BALANCE, LEADERS})
 DEFAULT_TOLERANCE_PERCENT: Final = 5
@@ -36,11 +37,13 @@ class Options:
                           move to other brokers, and their brokers get no replica
       expand              `expand_brokers` (default: the eligible brokers without replicas) are filled to their bands
       replication_factor  the partitions in scope get `replication_factor` replicas
+      move                the partitions in scope leave every broker but `target_brokers`; the racks of other brokers
+                          no longer count for the rack rule
 
-    topics: the names in scope, None for all. exclude_topics: left as they are. exclude_brokers: keep their replicas
-    and get no more. max_moves, max_bytes: budget of replicas to copy and of their bytes; replicas of unknown size count
-    as 0 bytes. tolerance_percent: how far from its exact share of replicas or
-    bytes a broker may be.
+    topics: the names in scope, None for all; partitions: the same for single ones (topic, partition).
+    exclude_topics: left as they are. exclude_brokers: keep their replicas and get no more. max_moves, max_bytes: budget
+    of replicas to copy and of their bytes; replicas of unknown size count as 0 bytes. tolerance_percent: how far from
+    its exact share of replicas or bytes a broker may be.
     """
 
     goals: frozenset[str] = DEFAULT_GOALS
@@ -49,7 +52,9 @@ class Options:
     drain_replicas: frozenset[tuple[str, int, int]] = frozenset()
     expand_brokers: frozenset[int] = frozenset()
     replication_factor: int | None = None
+    target_brokers: frozenset[int] = frozenset()
     topics: frozenset[str] | None = None
+    partitions: frozenset[tuple[str, int]] | None = None
     exclude_topics: frozenset[str] = field(default_factory=frozenset)
     exclude_brokers: frozenset[int] = frozenset()
     max_moves: int | None = None
@@ -75,6 +80,10 @@ class Options:
             raise InvalidOptionsError(
                 f"replication factor {self.replication_factor} is out of range; allowed: 1 to {MAX_REPLICATION_FACTOR}"
             )
+        if bool(self.target_brokers) != (MOVE in self.goals):
+            raise InvalidOptionsError("the goal 'move' needs target brokers, and they it")
+        if MOVE in self.goals and self.goals - {MOVE, LEADERS}:
+            raise InvalidOptionsError("the goal 'move' can be combined with 'leaders' only")
         for name in ("max_moves", "max_bytes"):
             value = getattr(self, name)
             if value is not None and value < 0:

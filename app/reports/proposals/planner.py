@@ -194,10 +194,13 @@ def _unsolved(
 ) -> Iterable[Unsolved]:
     """Return what the plan leaves as it is, by reason."""
     layout, rules = state.layout, state.rules
-    hosts = len(layout.brokers) - len(rules.leaving)
+    hosts = len(layout.brokers) - len(rules.leaving | rules.left)
     in_flight = layout.in_flight()
     offline = [each for each, leader in enumerate(layout.leader) if leader < 0 and each not in in_flight]
-    needy = sorted(each for each in {*forced, *crowded} if not rules.movable[each])
+    scope = state.options.partitions
+    needy = sorted(
+        each for each in {*forced, *crowded} if not rules.movable[each] and (scope is None or layout.key(each) in scope)
+    )
     skip = {*in_flight, *offline}
     by_reason = {
         IN_FLIGHT: sorted(in_flight),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.reports.proposals.layout import Layout
-from app.reports.proposals.options import DRAIN, LEADERS, REPLICATION_FACTOR, Options
+from app.reports.proposals.options import DRAIN, LEADERS, MOVE, REPLICATION_FACTOR, Options
 from app.reports.proposals.rules import Rules
 
 
@@ -20,14 +20,14 @@ def refusals(layout: Layout, options: Options, rules: Rules, unknown: Sequence[i
         return
     if rules.new is not None and not rules.new:
         yield "There is no broker to expand to: every eligible broker has replicas, or those named may take none."
-    if options.goals & {DRAIN, REPLICATION_FACTOR}:
+    if options.goals & {DRAIN, REPLICATION_FACTOR, MOVE}:
         yield from _too_few(layout, options, rules)
     if unknown:
         yield _unknown_sizes(layout, unknown)
 
 
 def _unknown_names(layout: Layout, options: Options) -> Iterator[str]:
-    named = options.drain_brokers | options.expand_brokers | options.exclude_brokers
+    named = options.drain_brokers | options.expand_brokers | options.exclude_brokers | options.target_brokers
     named |= {broker for _, _, broker in options.drain_replicas}
     for broker in sorted(named - set(layout.index_of)):
         yield f"Broker {broker} is not in the cluster."
@@ -37,11 +37,14 @@ def _unknown_names(layout: Layout, options: Options) -> Iterator[str]:
     topics = {topic.name for topic in layout.topics}
     for topic in sorted((options.topics or frozenset()) - topics):
         yield f"Topic '{topic}' does not exist."
+    if options.partitions is not None:
+        unknown = options.partitions - set(map(layout.key, range(len(layout))))
+        yield from (f"Partition {topic}-{number} does not exist." for topic, number in sorted(unknown)[:5])
 
 
 def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
     """Refuse more replicas per partition than brokers that may hold one."""
-    hosts = len(layout.brokers) - len(rules.leaving)
+    hosts = len(layout.brokers) - len(rules.leaving | rules.left)
     if options.replication_factor is not None:
         if options.replication_factor > hosts:
             yield f"Replication factor {options.replication_factor} is more than the {hosts} brokers left."

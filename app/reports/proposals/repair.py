@@ -19,6 +19,10 @@ def forced_replicas(state: State) -> dict[int, Indexes]:
         for partition, replicas in enumerate(state.before):
             if not rules.leaving.isdisjoint(replicas):
                 found.setdefault(partition, set()).update(rules.leaving.intersection(replicas))
+    if rules.left:
+        for partition, replicas in enumerate(state.before):
+            if rules.movable[partition] and not rules.left.isdisjoint(replicas):
+                found.setdefault(partition, set()).update(rules.left.intersection(replicas))
     if REPAIR in goals:
         for partition, lost in layout.lost.items():
             gone = {

@@ -9,7 +9,7 @@ from itertools import chain
 from app.reports import definitions as d
 from app.reports.broker_state import FENCED, UNREGISTERED
 from app.reports.proposals.layout import Indexes, Layout
-from app.reports.proposals.options import DRAIN, EXPAND, REPAIR, REPLICATION_FACTOR, Options
+from app.reports.proposals.options import DRAIN, EXPAND, MOVE, REPAIR, REPLICATION_FACTOR, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class RackRule:
 
 
 def rack_rule(layout: Layout, drained: frozenset[int], max_rf: int) -> RackRule:
-    """Return the rule over the racks with a registered broker that is not drained, for up to `max_rf` replicas."""
+    """Return the rule over the racks with a registered broker that is not in `drained`, for up to `max_rf` replicas."""
     counted = tuple(
         index
         for index, broker in enumerate(layout.brokers)
@@ -105,9 +105,10 @@ class Rules:
     """What the options mean for a layout, by broker and partition index.
 
     leaving: brokers whose replicas must all move. drained: those of them that the options name.
-    excluded: brokers that keep their replicas and get none. takers: brokers that
-    may get replicas. new: of those, the only ones that balance may fill (expand), else None. movable: 1 for each
-    partition that may change. low, high: bands of the brokers that take part in the balance, -1 for the others.
+    excluded: brokers that keep their replicas and get none. takers: brokers that may get replicas. left: the brokers
+    that the movable partitions leave (move). new: of the takers, the only ones that balance may fill (expand), else
+    None. movable: 1 for each partition that may change. low, high: bands of the brokers that take part in the balance,
+    -1 for the others.
     """
 
     racks: RackRule
@@ -115,6 +116,7 @@ class Rules:
     drained: frozenset[int]
     excluded: frozenset[int]
     takers: frozenset[int]
+    left: frozenset[int]
     new: frozenset[int] | None
     movable: bytearray
     low: list[int]
@@ -146,6 +148,10 @@ def _movable(layout: Layout, options: Options) -> bytearray:
         for partition, topic in enumerate(layout.topic_of):
             if not touched[topic]:
                 movable[partition] = 0
+    if options.partitions is not None:
+        for partition in range(len(layout)):
+            if movable[partition] and layout.key(partition) not in options.partitions:
+                movable[partition] = 0
     return movable
 
 
@@ -157,23 +163,25 @@ def rules_of(layout: Layout, options: Options, target: list[Indexes]) -> Rules:
         leaving |= {index for index, broker in enumerate(layout.brokers) if broker.state in {FENCED, UNREGISTERED}}
     excluded = frozenset(layout.index_of[each] for each in options.exclude_brokers if each in layout.index_of)
     leaving -= excluded
+    targets = {layout.index_of[each] for each in options.target_brokers if each in layout.index_of}
+    left = frozenset(range(len(layout.brokers))) - targets if MOVE in options.goals else frozenset()
     partly = {layout.index_of[broker] for _, _, broker in options.drain_replicas if broker in layout.index_of}
     takers = frozenset(
         index
         for index, broker in enumerate(layout.brokers)
-        if broker.eligible and index not in drained and index not in excluded and index not in partly
+        if broker.eligible and index not in drained | left and index not in excluded and index not in partly
         if broker.free_bytes is None or broker.free_bytes > 0
     )
     movable = _movable(layout, options)
-    low, high = _bands(layout, options, target, frozenset(leaving), takers, movable)
+    low, high = _bands(layout, options, target, left.union(leaving), takers, movable)
     new = None
     if EXPAND in options.goals:
         named = {layout.index_of[each] for each in options.expand_brokers if each in layout.index_of}
         used = set(chain.from_iterable(set(target))) if not options.expand_brokers else set()
         new = frozenset(takers & named if options.expand_brokers else takers - used)
     max_rf = max(max(map(len, target), default=0), options.replication_factor or 0)
-    racks = rack_rule(layout, drained, max_rf)
-    return Rules(racks, frozenset(leaving), drained, excluded, takers, new, movable, low, high)
+    racks = rack_rule(layout, drained | left, max_rf)
+    return Rules(racks, frozenset(leaving), drained, excluded, takers, left, new, movable, low, high)
 
 
 def _bands(

@@ -52,6 +52,16 @@ class ElectBody(ChangeBody):
     election_type: Literal["PREFERRED", "UNCLEAN"] = "PREFERRED"
 
 
+class ElectLeadersBody(ElectBody):
+    """The partitions of an election: those listed, those of some topics, or without either those of the cluster.
+
+    Of topics and of the cluster, only partitions that need an election take part.
+    """
+
+    topic_names: Annotated[tuple[TopicName, ...], Field(max_length=PARTITIONS_MAX, strict=False)] = ()
+    partitions: Annotated[tuple[PartitionEntry, ...], Field(max_length=PARTITIONS_MAX, strict=False)] = ()
+
+
 class PartitionFields(Resource):
     """Members of a partition."""
 
@@ -132,3 +142,17 @@ class PartitionOutcomeDataList(Validated):
     """One outcome per partition, in the order of the request."""
 
     data: list[PartitionOutcomeData]
+
+
+class BrokerLeadersData(Answer):
+    """The number of partitions that a broker leads before an election, and after it as the controller's rules say."""
+
+    broker_id: int
+    leaders_before: int
+    leaders_after: int
+
+
+class ElectionOutcomeDataList(PartitionOutcomeDataList):
+    """One outcome per partition, and the leaders of each broker."""
+
+    brokers: list[BrokerLeadersData]

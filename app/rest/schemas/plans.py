@@ -15,14 +15,16 @@ from app.rest.schemas.base import (
     Resource,
     TopicName,
 )
+from app.rest.schemas.partitions import PartitionEntry
 
 Throttle = Annotated[int, Field(ge=1, le=2**62)]
 MovesPerBroker = Annotated[int, Field(ge=1, le=1_000)]
+StuckMinutes = Annotated[int, Field(ge=1, le=10_080)]
 
 
 BrokerIds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], ...], Field(max_length=1_000, strict=False)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(max_length=PARTITIONS_MAX, strict=False)]
-Goal = Literal["repair", "balance", "bytes", "leaders", "drain", "expand", "replication_factor"]
+Goal = Literal["repair", "balance", "bytes", "leaders", "drain", "expand", "replication_factor", "move"]
 Goals = Annotated[tuple[Goal, ...], Field(min_length=1, max_length=7, strict=False)]
 
 
@@ -34,7 +36,9 @@ class PlanOptionsBody(Body):
     drain_racks: Annotated[tuple[Name, ...], Field(max_length=1_000, strict=False)] = ()
     expand_broker_ids: BrokerIds = ()
     replication_factor: int | None = None
+    target_broker_ids: BrokerIds = ()
     topic_names: TopicNames | None = None
+    partitions: Annotated[tuple[PartitionEntry, ...], Field(max_length=PARTITIONS_MAX, strict=False)] | None = None
     exclude_topic_names: TopicNames = ()
     exclude_broker_ids: BrokerIds = ()
     max_moves: int | None = None
@@ -73,7 +77,7 @@ class CreatePlanBody(ChangeBody):
     throttle_bytes_per_second: Throttle | None = None
     moves_per_broker: MovesPerBroker = 5
     pause_on_under_min_isr: bool = True
-    stuck_minutes: Annotated[int, Field(ge=1, le=10_080)] = 10
+    stuck_minutes: StuckMinutes = 10
 
 
 class ChangePlanBody(ChangeBody):
@@ -82,6 +86,7 @@ class ChangePlanBody(ChangeBody):
     throttle_bytes_per_second: Throttle | None = None
     moves_per_broker: MovesPerBroker | None = None
     pause_on_under_min_isr: bool | None = None
+    stuck_minutes: StuckMinutes | None = None
 
 
 class CancelPlanBody(ChangeBody):
@@ -150,6 +155,7 @@ class PlanData(Resource):
     reasons: list[str]
     result: PlanResultData | None
     partitions: Related
+    events: Related
 
 
 class PlanDataList(ListOf[PlanData]):
@@ -185,3 +191,23 @@ class PlanPartitionDataList(ListOf[PlanPartitionData]):
     """Partitions of a plan, in its order."""
 
     kind: Literal["KafkaPlanPartitionList"]
+
+
+class PlanEventData(Answer):
+    """Something that happened to a plan. `actor`: who did it, null for the executor. `text`: the event in words.
+
+    `event`: made, approved, started, changed, resumed, cancelled, then continued (by another web process), cordoned,
+    throttled, rows (partitions began or ended to move), waits, stuck, paused, planned (again, for a drain), failing,
+    elected, unthrottled, uncordoned, note, ended.
+    """
+
+    at: int
+    event: str
+    actor: str | None
+    text: str
+
+
+class PlanEventDataList(ListOf[PlanEventData]):
+    """What happened to a plan, newest first."""
+
+    kind: Literal["KafkaPlanEventList"]

@@ -137,6 +137,9 @@ def test_every_table_on_every_page_can_be_downloaded(web: LiveWeb, topics: list[
         "/brokers/1/configs",
         "/topics",
         "/reassignments",
+        "/elections",
+        f"/moves/new?topics={topics[0]}",
+        "/moves/new?goal=drain&step=where",
     ]
     pages += [
         f"/topics/{topics[0]}",

@@ -16,10 +16,11 @@ def test_a_limit_that_is_no_amount_is_refused_with_its_name(web: LiveWeb) -> Non
         ({"max_moves": "0"}, "Replicas to copy &#39;0&#39; is not a whole number from 1"),
         ({"max_bytes": "5 stones"}, "Bytes to copy: &#39;5 stones&#39; has an unknown unit"),
     ):
-        answer = web.client.post("/plans/proposals", data={"goals": "bytes", **form}, headers=HTML)
+        answer = web.client.get("/moves/new", params={"goal": "bytes", "step": "review", **form}, headers=HTML)
         assert answer.status_code == 422
         assert said in answer.text
-    right = web.client.post("/plans/proposals", data={"goals": "bytes", "max_bytes": "12345678901234"}, headers=HTML)
+    asked = {"goal": "bytes", "step": "review", "max_bytes": "12345678901234"}
+    right = web.client.get("/moves/new", params=asked, headers=HTML)
     assert "no change" in right.text or "Bytes cannot be balanced" in right.text
 
 

@@ -85,6 +85,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ),
     ("POST", f"{C}/reassignments:cancel"): ("", _TOPIC, 404),  # none is in progress
     ("POST", f"{C}/topics/{{topic_name}}/partitions/{{partition_id}}:elect-leader"): ("", {}, 200),
+    ("POST", f"{C}/leaders:elect"): ("", {"topic_names": ["dry"]}, 200),
     ("POST", f"{C}/brokers/{{broker_id}}:unregister"): ("?force=true", {}, 200),
     ("PATCH", f"{C}/features"): ("", {"data": [{"feature_name": "metadata.version", "level": 30}]}, 200),
     ("POST", f"{C}/quorum/voters"): ("", {"voter_id": 9, "directory_id": "nBQDfFT6Q2WVyEPPkqGzPg"}, 400),

@@ -127,6 +127,8 @@ PAGES = (
     "/reports",
     "/account",
     "/reassignments",
+    "/moves/new?goal=drain&step=where",
+    "/elections",
     "/features",
     "/rights",
     "/flaps?window=all",
@@ -161,6 +163,10 @@ def test_values_of_addresses_and_forms_are_shown_as_text(planted: LiveWeb, admin
         f"/flaps/elections?topic={said}",
         f"/brokers/{said}/timeline",
         f"/quorum/epochs?page={said}",
+        f"/moves/new?goal={said}&topics={said}&holder={said}&p={said}&to_rack={said}&step=where",
+        f"/moves/new?topics=*&to_rack={said}&step=review&throttle={said}&unit={said}",
+        f"/moves/new?goal=report&report={said}&step=review",
+        f"/elections?topics={said}&type={said}&page={said}",
         f"/quorum/voters/1/{said}/add",
         f"/{said}",
     ):
@@ -261,8 +267,17 @@ def test_previews_of_rights_show_names_as_text(rights: LiveWeb, payload: str) ->
         ("/rights/quotas", {"user": payload, "key": "producer_byte_rate", "value": "2"}),
         ("/rights/quotas", {"user": payload, "key": payload, "value": payload}),
         ("/features", {"name": payload, "level": payload, "kind": payload}),
-        ("/reassignments", {"plan": f"{payload} 0 1"}),
-        ("/reassignments", {"plan": json.dumps({"partitions": [{"topic": payload, "partition": 0, "replicas": [1]}]})}),
+        ("/moves/new", {"goal": "paste", "plan": f"{payload} 0 1"}),
+        ("/plans", {"topics": payload, "to": payload, "holder": payload, "p": payload, "throttle": payload}),
+        ("/plans", {"goal": "drain", "drain": payload, "drain_rack": payload, "drain_dir": payload}),
+        (
+            "/plans",
+            {
+                "goal": "paste",
+                "plan": json.dumps({"partitions": [{"topic": payload, "partition": 0, "replicas": [1]}]}),
+            },
+        ),
+        ("/elections", {"topics": payload, "p": payload, "type": payload}),
     ]
     for path, form in forms:
         answer = admin.post(path, data={**form, "csrf_token": token}, headers=FORM)

@@ -206,7 +206,7 @@ def test_a_viewer_posts_every_form_and_every_request_and_is_refused(web: LiveWeb
     token = session_token(session)
     routes = changing_routes(web)
     assert len([path for _, path in routes if path.startswith("/v3")]) > 35
-    assert {"/rights/acls", "/rights/scram", "/rights/quotas", "/reassignments", "/features", "/topics"} <= {
+    assert {"/rights/acls", "/rights/scram", "/rights/quotas", "/elections", "/moves/new", "/features", "/topics"} <= {
         path for _, path in routes
     }
     image = web.services.cluster.image

@@ -13,7 +13,7 @@ from app.cluster.log_dirs import LogDirs
 from app.cluster.partitions import Partition
 from app.db.base import utc_now
 from app.db.database import Database
-from app.reports.executor import lease, plan_store
+from app.reports.executor import driver, lease, plan_events, plan_store
 from app.reports.executor.cluster_steps import StepResult
 from app.reports.executor.driver import DrainRefusedError, PlanExecutor, Replan
 from app.reports.executor.lease import LEASE_SECONDS, LeaseLostError
@@ -21,6 +21,7 @@ from app.reports.executor.models import PlanRecord
 from app.reports.executor.plan import MOVED, Reassign, Row, Step
 from app.reports.executor.plan_store import NewPlan, PlanStateError
 from app.reports.executor.proposing import proposed_again
+from app.reports.executor.story import sentence
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.metadata_image import MetadataImage
 from tests.app.reports.clusters import CLUSTER_ID, broker, image, partition
@@ -128,6 +129,51 @@ def test_a_started_plan_is_executed_and_its_result_stored(sqlite: Database) -> N
     assert done.result["configs"] == {"cleared": 10}
     assert {row.state for row in sqlite.write_now(plan_store.all_rows, plan_id)} == {MOVED}
     assert steps.cluster.most_adding == 2
+
+
+def story(sqlite: Database, plan_id: int) -> list[str]:
+    """Return the history of a plan, oldest first."""
+    found, count = sqlite.write_now(plan_events.events, stored(sqlite, plan_id), 100)
+    assert count == len(found)
+    return [f"{each.actor or 'executor'}: {sentence(each.kind, each.detail)}" for each in reversed(found)]
+
+
+def test_the_history_tells_who_did_what_and_what_happened(sqlite: Database) -> None:
+    steps = SimulatedSteps(cluster())
+    plan_id = started(sqlite, steps.cluster, MOVES, throttle=1_048_576)
+    made = executor(sqlite, steps)
+    values = {"throttle": 2_097_152, "moves_per_broker": 5}
+    sqlite.write_now(plan_store.change, CLUSTER_ID, plan_id, values, "cid")
+    asyncio.run(run(made, steps, sqlite, plan_id))
+    told = story(sqlite, plan_id)
+    assert told[:4] == [
+        "ann: Saved as a draft with 3 partitions, with replicas that were typed or pasted.",
+        "bob: Approved.",
+        "ann: Started.",
+        "cid: Changed: throttle in bytes/s per broker from 1,048,576 to 2,097,152.",
+    ]
+    assert told[4] == "executor: Throttles set: 2 MiB/s on brokers 1, 2, 3, 4, for 1 topic."
+    moved = "3 partitions (orders-0, orders-1, orders-2)"
+    assert told[5] == f"executor: {moved} began to move. {moved} moved."
+    assert "executor: Throttles cleared: 10 configs as before." in told
+    assert told[-1].startswith("executor: Done: 3 of 3 partitions verified in place, 3 replicas added in ")
+
+
+def test_a_partition_that_stands_still_is_told_once(sqlite: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = SimulatedSteps(cluster())
+    plan_id = started(sqlite, steps.cluster, MOVES, moves_per_broker=1)
+    made = executor(sqlite, steps)
+    now = driver.utc_now
+
+    async def scenario() -> None:
+        await made.tick()
+        await made.tick()
+        monkeypatch.setattr(driver, "utc_now", lambda: now() + dt.timedelta(minutes=11))
+        for _ in range(3):
+            await made.tick()
+
+    asyncio.run(scenario())
+    assert sum("without progress for 10 min" in line for line in story(sqlite, plan_id)) == 1
 
 
 def test_a_draft_is_not_executed(sqlite: Database) -> None:
@@ -277,9 +323,9 @@ def test_a_change_by_a_caller_is_never_overwritten(sqlite: Database) -> None:
     plan_id = started(sqlite, steps.cluster, MOVES)
     save = plan_store.save
 
-    def raced(session: Any, fence: int, version: int, decision: Any) -> bool:
-        plan_store.pause(session, CLUSTER_ID, plan_id)
-        return save(session, fence, version, decision)
+    def raced(session: Any, *decided: Any) -> bool:
+        plan_store.pause(session, CLUSTER_ID, plan_id, "ann")
+        return save(session, *decided)
 
     async def scenario() -> None:
         made = executor(sqlite, steps)
@@ -339,7 +385,7 @@ def test_states_allow_only_their_own_changes(sqlite: Database) -> None:
     with pytest.raises(PlanStateError):
         sqlite.write_now(plan_store.approve, CLUSTER_ID, first, "ann")
     with pytest.raises(LookupError):
-        sqlite.write_now(plan_store.pause, "another cluster", first)
+        sqlite.write_now(plan_store.pause, "another cluster", first, "ann")
     assert sqlite.write_now(plan_store.cancel, CLUSTER_ID, second, "ann", "undo").state == "cancelled"
     assert sqlite.write_now(plan_store.cancel, CLUSTER_ID, first, "ann", "undo").state == "cancelling"
 

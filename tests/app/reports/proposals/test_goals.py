@@ -11,6 +11,7 @@ from app.reports.proposals.options import (
     DRAIN,
     EXPAND,
     LEADERS,
+    MOVE,
     REPAIR,
     REPLICATION_FACTOR,
     InvalidOptionsError,
@@ -226,3 +227,44 @@ def test_names_that_are_not_in_the_cluster_are_refused() -> None:
     assert plan(layout, DRAIN, drain_brokers=frozenset({70})).refused == ("Broker 70 is not in the cluster.",)
     assert plan(layout, DRAIN, drain_racks=frozenset({"z"})).refused == ("No broker is in rack 'z'.",)
     assert plan(layout, REPAIR, topics=frozenset({"x"})).refused == ("Topic 'x' does not exist.",)
+
+
+def test_move_takes_the_partitions_in_scope_to_the_targets_and_no_other_and_keeps_replicas_there() -> None:
+    topics = {"t": [partition("1 3 5"), partition("2 4 6")], "u": [partition("1 3 5")]}
+    found = plan(layout_of(SIX, topics), MOVE, target_brokers=frozenset({1, 4, 6}), topics=frozenset({"t"}))
+    assert proposed(found) == {("t", 0): (1, 4, 6), ("t", 1): (1, 4, 6)}
+    assert (found.moves, found.bound, found.exact, found.unsolved) == (3, 3, True, ())
+    one = plan(layout_of(SIX, topics), MOVE, target_brokers=frozenset({2, 4, 6}), partitions=frozenset({("u", 0)}))
+    assert proposed(one) == {("u", 0): (2, 4, 6)}
+
+
+def test_move_goes_into_one_rack_when_all_targets_are_there_and_spreads_over_them() -> None:
+    topics = {"t": [partition("1"), partition("1"), partition("3"), partition("3")]}
+    found = plan(layout_of(SIX, topics), MOVE, target_brokers=frozenset({5, 6}))
+    assert sorted(each[0] for each in proposed(found).values()) == [5, 5, 6, 6]
+
+
+def test_move_is_refused_with_too_few_targets_and_leaves_what_no_target_may_take() -> None:
+    topics = {"t": [partition("1 3 5")]}
+    refused = plan(layout_of(SIX, topics), MOVE, target_brokers=frozenset({1, 2}))
+    assert refused.refused == ("Partition t-0 has 3 replicas, and only 2 brokers would be left to hold them.",)
+    assert plan(layout_of(SIX, topics), MOVE, target_brokers=frozenset({9})).refused[0] == (
+        "Broker 9 is not in the cluster."
+    )
+    fenced = layout_of(SIX, {"t": [partition("1")]}, b5={"fenced": True})
+    assert plan(fenced, MOVE, target_brokers=frozenset({5})).refused != ()
+    unknown = plan(layout_of(SIX, topics), REPAIR, partitions=frozenset({("t", 7)}))
+    assert unknown.refused == ("Partition t-7 does not exist.",)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"goals": frozenset({MOVE})},
+        {"goals": frozenset({REPAIR}), "target_brokers": frozenset({1})},
+        {"goals": frozenset({MOVE, BALANCE}), "target_brokers": frozenset({1})},
+    ],
+)
+def test_move_and_targets_go_together_and_with_leaders_only(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOptionsError):
+        Options(**options)

@@ -1,0 +1,403 @@
+"""The wizard of moves: what moves, where it goes, what that does to the balance; then a plan is saved as a draft.
+
+The address has everything that was chosen, so each step can be bookmarked and the browser's back button works. A pasted
+plan is too long for an address and is posted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+from markupsafe import Markup
+
+from app.http.errors import FORM_REFUSED
+from app.http.locations import redirect
+from app.pages.brokers import BrokerRow, brokers_view
+from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.frame import (
+    UNKNOWN,
+    counted,
+    duration,
+    ids_text,
+    number,
+    page_of,
+    render,
+    rows_on_page,
+    size,
+    whole_number,
+)
+from app.pages.move_choice import CHOSEN, GOALS, Choice, Goal, Problems, scope_of, ticked, typed_lines
+from app.pages.move_draft import MoveDraft, drafted, numbers_text, warnings_of
+from app.pages.placement_charts import moved_chart
+from app.pages.plan_limits import UNITS, Limits
+from app.pages.plans import draft_saved, rows_shown
+from app.pages.topics import SIZES_SECONDS
+from app.reports.executor import plan_store
+from app.reports.executor.effect import copy_seconds
+from app.reports.executor.plan import ACTIVE_STATES
+from app.services import Admin, Services, services_of
+
+router = APIRouter(include_in_schema=False)
+
+ROWS: Final = 50
+BROKERS_SHOWN: Final = 100
+RATES: Final = (10 * 2**20, 50 * 2**20, 200 * 2**20)
+"""Throttles for which the review estimates the time."""
+STEPS: Final = (("what", "1. What"), ("where", "2. Where"), ("review", "3. Review"))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChoice:
+    """One partition that can be ticked."""
+
+    key: str
+    topic: str
+    partition: int
+    leader: int
+    replicas: str
+    isr: str
+    is_ticked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatView:
+    """The first step: goals, and a page of the partitions that the filters match. `kept`: ticks of other pages."""
+
+    goals: Mapping[str, Goal]
+    rows: Sequence[PartitionChoice]
+    matching: int
+    page: int
+    pages: int
+    kept: Sequence[str]
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhereView:
+    """The second step: the brokers and racks to choose from. `chosen`: the partitions in words."""
+
+    chosen: str
+    brokers: Sequence[BrokerRow]
+    racks: Sequence[str]
+    typed: str
+    may_type: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewView:
+    """The third step: what the plan does. `totals` are (what, before, after, tone)."""
+
+    cards: Sequence[tuple[str, str, str]]
+    totals: Sequence[tuple[str, str, str, str]]
+    brokers: Sequence[Mapping[str, Any]]
+    more_brokers: int
+    chart: Markup | None
+    estimates: Sequence[tuple[str, str]]
+    sentences: Sequence[str]
+    warnings: Sequence[str]
+    unsolved: Sequence[str]
+    rows: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovesView:
+    """Model of moves.html. `errors` by field, "" for the whole; `steps` are (address, title), "" if not reached."""
+
+    choice: Choice
+    goal: Goal
+    limits: Limits
+    units: Sequence[str]
+    step: str
+    errors: Mapping[str, str]
+    steps: Sequence[tuple[str, str]]
+    here: str
+    what: WhatView | None = None
+    where: WhereView | None = None
+    review: ReviewView | None = None
+
+
+@router.get("/moves/new")
+async def new_moves(request: Request, _caller: Admin) -> Response:
+    """Return a step of the wizard."""
+    asked = request.query_params
+    choice = Choice.of(asked.multi_items())
+    step = asked.get("step") if asked.get("step") in {"where", "review"} else "what"
+    return await wizard(request, choice, Limits.of(asked), step or "what")
+
+
+@router.post("/moves/new")
+async def review_moves(request: Request, _caller: Admin) -> Response:
+    """Return the review with what was typed; by its address, unless a plan was pasted. Nothing is changed."""
+    choice, limits = await _posted(request)
+    if choice.goal != "paste" and not limits.errors:
+        return redirect(choice.address("review", limits))
+    return await wizard(request, choice, limits, "review")
+
+
+async def _posted(request: Request) -> tuple[Choice, Limits]:
+    pairs = [(name, value) for name, value in (await request.form()).multi_items() if isinstance(value, str)]
+    return Choice.of(pairs), Limits.of(dict(pairs))
+
+
+async def wizard(request: Request, choice: Choice, limits: Limits, step: str) -> Response:
+    """Return the step, or the step before it with what is wrong there."""
+    errors: dict[str, str] = {}
+    review = None
+    if step == "review":
+        try:
+            review = await _review(request, choice, limits)
+            errors = limits.errors
+        except Problems as wrong:
+            step, errors = wrong.step, wrong.by_field
+    return await _page(request, choice, limits, step, errors, review)
+
+
+async def _page(
+    request: Request,
+    choice: Choice,
+    limits: Limits,
+    step: str,
+    errors: Mapping[str, str],
+    review: ReviewView | None,
+) -> Response:
+    what, where, found = None, None, dict(errors)
+    if step == "where":
+        try:
+            where = await _where(request, choice)
+        except Problems as wrong:
+            step, found = wrong.step, {**found, **wrong.by_field}
+    if step == "what":
+        what, wrongs = _what(request, choice)
+        found = {**wrongs, **found}
+    reached = [name for name, _ in STEPS].index(step)
+    view = MovesView(
+        choice=choice,
+        goal=GOALS[choice.goal],
+        limits=limits,
+        units=list(UNITS),
+        step=step,
+        errors=found,
+        steps=[
+            (choice.address(name, limits if name == "review" else None) if at <= reached else "", title)
+            for at, (name, title) in enumerate(STEPS)
+        ],
+        here=choice.address(step, limits if step == "review" else None),
+        what=what,
+        where=where,
+        review=review,
+    )
+    page = page_of(request, "Move partitions", "/plans")
+    return render(request, "moves.html", FORM_REFUSED if found else 200, page=page, view=view)
+
+
+# first step
+
+
+def _what(request: Request, choice: Choice) -> tuple[WhatView, dict[str, str]]:
+    image = services_of(request).cluster.image
+    errors: dict[str, str] = {}
+    rows: list[PartitionChoice] = []
+    matching, page, pages, is_shown = 0, 1, 1, choice.has_scope or "show" in request.query_params
+    try:
+        ticked(choice, image)
+        if is_shown:
+            scope = scope_of(choice, image)
+            on_page = rows_on_page(request, ROWS)
+            matching, pages = scope.count, max(1, -(-scope.count // on_page))
+            page = min(whole_number(request.query_params.get("page", "1"), 1, 10**9) or 1, pages)
+            rows = [
+                PartitionChoice(
+                    f"{name}-{index}",
+                    name,
+                    index,
+                    each.leader,
+                    ids_text(each.replicas),
+                    ids_text(each.isr),
+                    f"{name}-{index}" in choice.p,
+                )
+                for name, index, each in scope.page(page, on_page)
+            ]
+    except Problems as wrong:
+        errors = wrong.by_field
+    shown = {row.key for row in rows}
+    view = WhatView(
+        goals={name: GOALS[name] for name in CHOSEN},
+        rows=rows,
+        matching=matching,
+        page=page,
+        pages=pages,
+        kept=[key for key in choice.p if key not in shown],
+        is_shown=is_shown,
+    )
+    return view, errors
+
+
+# second step
+
+
+async def _where(request: Request, choice: Choice) -> WhereView:
+    """Return the second step. Raises Problems of the first."""
+    cluster = services_of(request).cluster
+    image = cluster.image
+    if choice.goal == "move" and not choice.has_scope:
+        text = "Choose partitions: by topic, by the broker that holds them, or by ticks. * stands for all topics."
+        raise Problems("what", {"topics": text})
+    if choice.goal == "drain" and choice.has_scope:
+        text = (
+            "A drain moves everything from its brokers. Leave the choice of partitions empty, or choose another goal."
+        )
+        raise Problems("what", {"topics": text})
+    chosen = ""
+    if choice.p:
+        chosen = counted(len(ticked(choice, image)), "ticked partition")
+    elif choice.has_scope:
+        chosen = counted(scope_of(choice, image).count, "partition")
+    typed = choice.plan or (typed_lines(choice, image) if choice.goal == "paste" else "")
+    view = brokers_view(
+        image, cluster.topic_table, await cluster.log_dirs.of(image.cluster.brokers.values(), SIZES_SECONDS)
+    )
+    racks = sorted({each.rack for each in image.cluster.brokers.values() if each.rack})
+    return WhereView(
+        chosen=chosen, brokers=view.rows, racks=racks, typed=typed, may_type=bool(choice.has_scope) and not choice.plan
+    )
+
+
+# third step
+
+
+async def _review(request: Request, choice: Choice, limits: Limits) -> ReviewView:
+    """Return the third step. Raises Problems."""
+    services = services_of(request)
+    draft = await drafted(services, choice)
+    effect, throttle = draft.effect, None if limits.errors else limits.bytes_per_second
+    warnings = warnings_of(services.cluster.image, draft, throttled=bool(limits.throttle)) + await _waiting(services)
+    brokers = sorted(effect["brokers"], key=_change_of)
+    return ReviewView(
+        cards=_cards(effect, throttle),
+        totals=_totals(effect),
+        brokers=brokers[:BROKERS_SHOWN],
+        more_brokers=len(brokers) - BROKERS_SHOWN,
+        chart=moved_chart(effect["brokers"]),
+        estimates=[(f"{size(rate)}/s", _time(effect, rate)) for rate in RATES] if effect["bytes"] else (),
+        sentences=numbers_text(draft),
+        warnings=warnings,
+        unsolved=[_unsolved_text(each) for each in draft.numbers.get("unsolved", ())],
+        rows=rows_shown(draft.rows),
+    )
+
+
+def _change_of(row: Mapping[str, Any]) -> tuple[int, int]:
+    """Sort key: the brokers that change most first."""
+    before, after = row["before"], row["after"]
+    return -sum(abs(after[name] - before[name]) for name in ("replicas", "leaders")), row["broker_id"]
+
+
+async def _waiting(services: Services) -> list[str]:
+    """Return a sentence when another plan is being executed."""
+    found = await services.database.read(plan_store.plans, services.cluster.cluster_id or "", 100)
+    active = next((each for each in found if each.state in ACTIVE_STATES), None)
+    return [] if active is None else [f"Plan {active.id} is being executed. This one can be started after it."]
+
+
+def _time(effect: Mapping[str, Any], throttle: int) -> str:
+    seconds = copy_seconds(effect, throttle)
+    least = "at least " if effect["unsized"] else ""
+    return f"{least}{duration(int(seconds) * 1_000)}" if seconds >= 1 else "under 1 s"
+
+
+def _cards(effect: Mapping[str, Any], throttle: int | None) -> list[tuple[str, str, str]]:
+    """Return the figures of the review, as (label, value, detail)."""
+    unsized = f"{counted(effect['unsized'], 'replica')} of unknown size" if effect["unsized"] else ""
+    if effect["bytes"] is None or throttle is None:
+        time, why = UNKNOWN, "no throttle" if throttle is None else "sizes are not known"
+    else:
+        time, why = _time(effect, throttle), f"at {size(throttle)}/s per broker"
+    reordered = f"{counted(effect['reordered'], 'partition')} only reordered" if effect["reordered"] else ""
+    return [
+        ("Partitions changed", number(effect["partitions"]), reordered),
+        ("Replicas to copy", number(effect["copies"]), ""),
+        ("Bytes to copy", size(effect["bytes"]), unsized),
+        ("Leaders that change", number(effect["leader_changes"]), ""),
+        ("Estimated time", time, why),
+    ]
+
+
+def _totals(effect: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return the cluster's numbers, as (what, before, after, tone): a number that gets worse is amber."""
+    found = []
+    brokers = [each for each in effect["brokers"] if each["state"] == "ACTIVE"]
+    for name, label in (("replicas", "Replicas on a broker, least to most"), ("leaders", "Leaders, least to most")):
+        spans = []
+        for when in ("before", "after"):
+            held = [each[when][name] for each in brokers] or [0]
+            spans.append((min(held), max(held)))
+        tone = "warn" if spans[1][1] - spans[1][0] > spans[0][1] - spans[0][0] else ""
+        then, now = (f"{number(low)} to {number(high)}" for low, high in spans)
+        found.append((label, then, now, tone))
+    for name, label in (
+        ("rack_violated", "Partitions that break the rack rule"),
+        ("under_min", "Partitions under min ISR"),
+        ("at_min", "Partitions at min ISR"),
+        ("non_preferred", "Partitions without their preferred leader"),
+    ):
+        before, after = effect[name]
+        if name == "rack_violated" and not effect["racks"]:
+            found.append((label, "no racks", "no racks", ""))
+        else:
+            found.append((label, number(before), number(after), "warn" if after > before else ""))
+    return found
+
+
+def _unsolved_text(each: Mapping[str, Any]) -> str:
+    named = ", ".join(f"{row['topic']}-{row['partition']}" for row in each["partitions"][:5])
+    brokers = f"broker{'s' if len(each['brokers']) > 1 else ''} {ids_text(each['brokers'])}" if each["brokers"] else ""
+    examples = named or brokers
+    return f"Stays as it is: {each['text']} ({number(each['count'])}{f': {examples}' if examples else ''})."
+
+
+# the plan
+
+
+@router.post("/plans")
+async def create_plan(
+    request: Request, caller: Admin, confirmed: Annotated[str, Form()] = "", seen: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview the plan of a choice; with confirmed=yes save it as a draft, if it is still the one that was `seen`."""
+    services = services_of(request)
+    choice, limits = await _posted(request)
+    if limits.errors:
+        return await wizard(request, choice, limits, "review")
+    try:
+        draft = await drafted(services, choice)
+    except Problems as wrong:
+        return await _page(request, choice, limits, wrong.step, wrong.by_field, None)
+    is_same = seen in {"", draft.digest}
+
+    async def save() -> Response:
+        new = draft.new_plan(services.cluster.cluster_id or "", limits)
+        return draft_saved(request, await services.actions.plans.create(caller, new))
+
+    view = _confirmation(request, choice, limits, draft, is_same=is_same)
+    return await preview_or_apply(request, view, confirmed=bool(confirmed) and is_same, apply=save)
+
+
+def _confirmation(request: Request, choice: Choice, limits: Limits, draft: MoveDraft, *, is_same: bool) -> ConfirmView:
+    image = services_of(request).cluster.image
+    changed = (
+        [] if is_same else ["The cluster has changed since the preview. These are the moves now; nothing is saved."]
+    )
+    back = choice.address("where" if choice.goal == "paste" else "review", limits)
+    return ConfirmView(
+        title="Save the moves as a plan",
+        active="/plans",
+        back="Move partitions",
+        back_url=back,
+        action="/plans",
+        button="Save draft",
+        changes=rows_shown(draft.rows),
+        consequences=[*changed, *numbers_text(draft), *warnings_of(image, draft, throttled=bool(limits.throttle))],
+        curl=cluster_curl(request, "POST", "plans", draft.call_body(limits)),
+        fields=[*choice.pairs(leave=()), *limits.pairs(), ("seen", draft.digest)],
+    )
