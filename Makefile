@@ -26,7 +26,9 @@ LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.1
 help:
 	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | costs | bench | clean"
 
-# Packages come from lock files with hashes. --no-compile: Python compiles what it imports; much of PySpark never is.
+# Packages come from lock files with hashes. --no-compile: Python compiles what it imports; much of PySpark never is. What a
+# report's job and its workers import is compiled here, since the first report would wait for it, every one where the
+# environment forbids writing bytecode.
 define install
 @total=$$(grep -c '^[a-z0-9].*==' $(1)); \
 echo "Setting up $(VENV): $$total packages, about $(2), mostly PySpark; a minute or three."; \
@@ -34,6 +36,7 @@ $(BIN)/pip install --disable-pip-version-check --progress-bar off --no-compile -
   | awk -v total=$$total '/^Collecting / { printf "  %d/%d %s\n", ++n, total, $$2; fflush() }' \
   || { echo "The packages of $(1) could not be installed: see the message above"; exit 1; }
 @$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --no-build-isolation --editable .
+@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m app.reports.bytecode
 endef
 
 $(BIN)/pip:

@@ -41,7 +41,7 @@ from app.reports.executor.driver import PlanExecutor
 from app.reports.executor.proposing import proposed_again
 from app.reports.executor.step_audit import step_recorder
 from app.reports.job_process import ReportSettings
-from app.reports.lake.keeper import LakeKeeper, LakeSettings
+from app.reports.lake.keeper import LakeKeeper, LakeSettings, Source
 from app.reports.latest import LatestReports
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
@@ -219,11 +219,14 @@ def _lake_keeper(settings: Settings, services: Services) -> LakeKeeper | None:
         settings.lake_location,
         settings.lake_days,
         settings.lake_interval_seconds,
-        settings.bootstrap_controllers,
-        settings.command_config,
         spark_conf=settings.spark_conf,
     )
-    return LakeKeeper(services.database, chosen, lambda: services.cluster.cluster_id)
+
+    def source() -> Source | None:
+        cluster_id, history = services.cluster.cluster_id, services.cluster.archive.folder
+        return None if cluster_id is None or history is None else Source(cluster_id, history)
+
+    return LakeKeeper(services.database, chosen, source)
 
 
 async def _start(app: FastAPI, retention: AuditRetention, lake: LakeKeeper | None, url: str) -> None:

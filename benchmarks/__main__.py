@@ -31,11 +31,12 @@ from benchmarks.topic_deletion import deletion
 
 @contextmanager
 def installed_bytecode() -> Iterator[None]:
-    """Compile bytecode for our nodes, as pip does for an installation, even where the environment disables it."""
+    """Compile bytecode for our nodes and reports, as an installation does, even where the environment disables it."""
     with tempfile.TemporaryDirectory(prefix="conclave-bench-") as folder:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         subprocess.run([sys.executable, "-c", "import kraft_core.__main__, app.web"], check=True)
+        subprocess.run([sys.executable, "-m", "app.reports.bytecode"], check=True)
         yield
 
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,10 @@ class Measured:
     slowest_turn_s: float = 0.0
     memory_bytes: int = 0
     """The most that all processes of the run had together."""
+    memory_at_peak: dict[str, int] = field(default_factory=dict)
+    """By kind of process, at that time."""
+    cpu_s: float = 0.0
+    """Processor time of all processes of the run, seen four times a second."""
     growth_bytes: int = 0
     """By how much this process, in place of the web process, grew."""
     body: dict[str, Any] = field(default_factory=dict)
@@ -63,14 +68,32 @@ def _descendants(process: int) -> Iterator[int]:
                 yield from _descendants(int(child))
 
 
-def _memory(process: int, own_command: bytes) -> int:
+def _kind(process: int, own_command: bytes) -> str:
+    """Return what a process of the run is; "export" for a forked copy of this one, which has its command."""
+    with contextlib.suppress(OSError):
+        command = Path(f"/proc/{process}/cmdline").read_bytes()
+        if command == own_command:
+            return "export"
+        parts = command.split(b"\0")
+        return "JVM" if parts[0].endswith(b"java") else "workers" if b"pyspark.daemon" in parts else "driver"
+    return "driver"
+
+
+def _memory(process: int, kind: str) -> int:
     """Return what a process adds to the used memory: for a forked copy of this one, only what it has copied."""
     with contextlib.suppress(OSError):
-        is_copy = Path(f"/proc/{process}/cmdline").read_bytes() == own_command
-        names = ("Private_Clean:", "Private_Dirty:") if is_copy else ("Pss:",)
+        names = ("Private_Clean:", "Private_Dirty:") if kind == "export" else ("Pss:",)
         rows = [line.split() for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()]
         return sum(int(row[1]) * 1024 for row in rows if row[0] in names)
     return 0
+
+
+def _cpu_s(process: int) -> float:
+    """Return the processor time of a process so far, 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        user, system = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _resident() -> int:
@@ -87,9 +110,16 @@ class _Watch:
 
     def _memory(self) -> None:
         own_command, before = Path("/proc/self/cmdline").read_bytes(), _resident()
+        cpu_s: dict[int, float] = {}
         while not self._done.wait(0.25):
-            total = sum(_memory(process, own_command) for process in set(_descendants(os.getpid())))
-            self._measured.memory_bytes = max(self._measured.memory_bytes, total)
+            found: Counter[str] = Counter()
+            for process in set(_descendants(os.getpid())):
+                kind = _kind(process, own_command)
+                found[kind] += _memory(process, kind)
+                cpu_s[process] = _cpu_s(process) or cpu_s.get(process, 0.0)
+            self._measured.cpu_s = sum(cpu_s.values())
+            if found.total() > self._measured.memory_bytes:
+                self._measured.memory_bytes, self._measured.memory_at_peak = found.total(), dict(found)
             self._measured.growth_bytes = max(self._measured.growth_bytes, _resident() - before)
 
     async def _turns(self) -> None:
@@ -174,7 +204,12 @@ def _figures(name: str, measured: Measured, budget_s: float, memory_mb: float | 
     return [
         _figure(f"{name}: end to end", "s", measured.seconds, budget_s),
         *(_figure(f"{name}: {stage}", "s", seconds) for stage, seconds in measured.stages.items()),
+        _figure(f"{name}: processor time", "s", measured.cpu_s),
         _figure(f"{name}: memory of its processes", "MB", measured.memory_bytes / MB, memory_mb),
+        *(
+            _figure(f"{name}: of it the {kind}", "MB", found / MB)
+            for kind, found in sorted(measured.memory_at_peak.items())
+        ),
         _figure(f"{name}: growth of the web process", "MB", measured.growth_bytes / MB, 50),
         _figure(f"{name}: slowest turn of the web process", "ms", measured.slowest_turn_s * 1000, 200),
     ]
@@ -197,7 +232,7 @@ def report(plan: Plan) -> list[Figure]:
     """Measure reports of 30, of 1,000,000 and of 10,000,000 partitions (fewer with --quick), and plans for the second.
 
     The first two as the first report of a new installation, and with Spark's classes archived, as from the third report
-    on. The largest also with the brokers of one rack fenced.
+    on. The largest also with the brokers of one rack fenced, and then with replicas at random places.
     """
     small, large = synthetic_image(10, 3, 3), synthetic_image(TOPICS, plan.count(100))
     name, count = "report, 30 partitions", TOPICS * plan.count(100)
@@ -213,10 +248,14 @@ def report(plan: Plan) -> list[Figure]:
         figures += _figures(f"{name}, from the third on", reports.make(small), 8)[:1]
     figures += placement_plans(large, count)
     del large
-    for what, dead_rack in (("", None), (", a rack down", 0)):
+    for what, dead_rack, scattered in (
+        ("", None, False),
+        (", a rack down", 0, False),
+        (" at random places, a rack down", 0, True),
+    ):
         count = TOPICS * plan.count(1000)
         with _reports() as reports:
-            measured = reports.make(synthetic_image(TOPICS, plan.count(1000), dead_rack=dead_rack))
+            measured = reports.make(synthetic_image(TOPICS, plan.count(1000), dead_rack=dead_rack, scattered=scattered))
             figures += _figures(f"report, {count:,} partitions{what}", measured, 60, 2000)
             figures.append(_rivals(f"report, {count:,} partitions{what}", measured))
     return figures

@@ -1,7 +1,8 @@
 """The metadata image that reports and plans are measured with, built from seeded records.
 
 300 brokers in 6 racks, three replicas in three racks. One partition in a hundred has a replica out of sync, one in a
-thousand has two replicas in one rack.
+thousand has two replicas in one rack. Topics are striped over the brokers, as they are created, or `scattered`: the
+replicas of each partition are at random places, as after years of reassignments.
 """
 
 import itertools
@@ -39,16 +40,26 @@ def _brokers(random: Random, count: int, dead_rack: int | None = None) -> Iterat
 
 
 def _topic(
-    random: Random, name: str, partitions: int, directories: list[UUID], dead_rack: int | None = None
+    random: Random,
+    name: str,
+    partitions: int,
+    directories: list[UUID],
+    dead_rack: int | None = None,
+    *,
+    scattered: bool = False,
 ) -> Iterator[MetadataRecord]:
-    """Yield the records of a topic that is striped over the brokers, so that replicas are in different racks."""
+    """Yield the records of a topic whose partitions' replicas are in different racks."""
     topic_id, brokers = random_uuid(random), len(directories)
     yield TopicRecord(name=name, topic_id=topic_id)
     start = random.randrange(brokers)
     for number in range(partitions):
         first = (start + number) % brokers
         step = RACKS if random.random() < 0.001 else 1
-        replicas = (first, (first + step) % brokers, (first + 2 * step) % brokers)
+        shifts: tuple[int, ...] = (0, step, 2 * step)
+        if scattered:
+            first = int(random.random() * brokers)
+            shifts = (0, *(shift + RACKS * int(random.random() * (brokers // RACKS - 3)) for shift in shifts[1:]))
+        replicas = tuple((first + shift) % brokers for shift in shifts)
         in_sync: tuple[int, ...] = replicas[:2] if random.random() < 0.01 else replicas
         if dead_rack is not None:
             in_sync = tuple(replica for replica in in_sync if replica % RACKS != dead_rack)
@@ -65,16 +76,17 @@ def _topic(
 
 
 def synthetic_image(
-    topics: int, partitions: int, brokers: int = BROKERS, dead_rack: int | None = None
+    topics: int, partitions: int, brokers: int = BROKERS, dead_rack: int | None = None, *, scattered: bool = False
 ) -> MetadataImage:
     """Return an image of `topics` topics with `partitions` partitions each, equal in every run.
 
-    The brokers of `dead_rack` (0 to 5) are fenced, in no ISR, and lead nothing.
+    The brokers of `dead_rack` (0 to 5) are fenced, in no ISR, and lead nothing. For `scattered` see the module.
     """
     random = Random(SEED)
     image = replay_all(MetadataImage.EMPTY, _brokers(random, brokers, dead_rack), brokers, 1)
     directories = [image.cluster.brokers[broker_id].directories[0] for broker_id in range(brokers)]
     records = itertools.chain.from_iterable(
-        _topic(random, f"topic-{number:05d}", partitions, directories, dead_rack) for number in range(topics)
+        _topic(random, f"topic-{number:05d}", partitions, directories, dead_rack, scattered=scattered)
+        for number in range(topics)
     )
     return replay_all(image, records, topics * (partitions + 1), 1)

@@ -9,6 +9,7 @@ time per partition. Both give the same aggregates.
 """
 
 import pickle
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from app.reports.chunk_violations import write_empty_part, write_part
 from app.reports.columns import Chunk, Ints, chunk_of, list_column, topic_names, topic_settings
 from app.reports.columns_engine import details_of, with_details
 from app.reports.definitions import RACK_VERDICTS
+from app.reports.keyed_files import FOLDER, KeyedFile, entries, keys_of, write_keyed
 from app.reports.placement_file import FILE, PlacementWriter
 from app.reports.plain import sort_key
 from app.reports.states import PartitionState
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 CODEC = "zstd"
 STATE_COLUMN = {"judged": 0, "held": 1, "rack hits": 1, "cube": 0}
 """The key column with the state, of the tables that have one."""
+KEYED = ("targets", "alike")
+"""The tables that have an entry per partition if no two have the same brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a task finds in a file: its states, the state of each partition, and the tables."""
+    """What a task finds in a file: its states, the state of each partition, and the tables.
+
+    The large tables, KEYED, are in files.
+    """
 
     states: list[PartitionState]
     state: Ints
     tables: dict[str, Table]
+    files: dict[str, KeyedFile]
 
 
 class _Numbered(dict[PartitionState, int]):
@@ -84,14 +92,15 @@ def count_file(task: Task, number: int) -> Part:
     table = pq.read_table(snapshot / task.files[number]).combine_chunks()
     index = _Numbered()
     if not table.num_rows:
-        return Part([], np.empty(0, np.int32), {})
+        return Part([], np.empty(0, np.int32), {}, {})
     chunk = chunk_of(table, topic_settings(snapshot), index, elr=task.elr)
     states = list(index)
     kinds = rack_kinds(chunk, states, task.brokers)
     tables = counts_of(chunk, table, states, kinds, task.brokers) | details_of(chunk, states, task.brokers)
     names = pq.read_table(snapshot / "topics.parquet", columns=["name"])["name"].combine_chunks()
     write_part(number, chunk, table, states, kinds, task.brokers, names, Path(task.out))
-    return Part(states, chunk.state, tables)
+    keyed = {name: write_keyed(tables.pop(name), Path(task.out, FOLDER, f"{name}-{number:05d}")) for name in KEYED}
+    return Part(states, chunk.state, tables, keyed)
 
 
 def _count_files(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
@@ -131,7 +140,10 @@ def combined(task: Task, parts: Sequence[Part]) -> Aggregates:
     if not any((out / VIOLATIONS).glob("part-*.parquet")):
         write_empty_part(out)
     tables = [_renumbered(part, new) for part, new in zip(parts, news, strict=True) if part.states]
-    return with_details(_added_up(tables, states, brokers), tables, brokers, names)
+    targets, alike = ([part.files[name] for part in parts if part.states] for name in KEYED)
+    found = with_details(_added_up(tables, targets, states, brokers), tables, alike, brokers, names)
+    shutil.rmtree(out / FOLDER, ignore_errors=True)
+    return found
 
 
 def _placement(path: Path, state: Ints) -> Chunk:
@@ -148,7 +160,12 @@ def _renumbered(part: Part, new: Ints) -> dict[str, Table]:
     return part.tables
 
 
-def _added_up(parts: Sequence[dict[str, Table]], states: Sequence[PartitionState], brokers: Brokers) -> Aggregates:
+def _added_up(
+    parts: Sequence[dict[str, Table]],
+    targets: Sequence[KeyedFile],
+    states: Sequence[PartitionState],
+    brokers: Brokers,
+) -> Aggregates:
     if not parts:
         return Aggregates(cube=[] if len(brokers.racks) <= CUBE_RACKS_MAX else None)
 
@@ -157,8 +174,6 @@ def _added_up(parts: Sequence[dict[str, Table]], states: Sequence[PartitionState
         found: list[list[Any]] = table.T.tolist()
         return found
 
-    targets = added([part.pop("targets") for part in parts], COUNTS["targets"], absent=ABSENT)[:-1]
-    lengths = np.bincount((targets != ABSENT).sum(axis=0))
     has_cube = "cube" in parts[0]
     return Aggregates(
         states=states,
@@ -167,9 +182,18 @@ def _added_up(parts: Sequence[dict[str, Table]], states: Sequence[PartitionState
         rack_hits=[RackHit(*row) for row in rows("rack hits")],
         cube=[_cube_row(row) for row in rows("cube")] if has_cube else None,
         pairs=[Pair(*row) for row in rows("pairs")],
-        copysets=Counter({size: count for size, count in enumerate(lengths.tolist()) if count}),
+        copysets=_copysets(targets),
         sizes={broker: Size(total, known) for broker, total, known in rows("sizes")},
     )
+
+
+def _copysets(targets: Sequence[KeyedFile]) -> Counter[int]:
+    """Return the number of distinct targets by their size."""
+    found: Counter[int] = Counter()
+    for first in keys_of(targets):
+        distinct = entries(targets, first, ABSENT)[:-1]
+        found.update(dict(enumerate(np.bincount((distinct != ABSENT).sum(axis=0)).tolist())))
+    return +found
 
 
 def _cube_row(row: Sequence[int]) -> CubeRow:

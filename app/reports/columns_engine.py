@@ -5,6 +5,7 @@ rest, or in Spark's tasks (see `app.reports.arrow_engine`).
 """
 
 import dataclasses
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,15 +13,18 @@ import numpy as np
 
 from app.reports.aggregates import Aggregates, Brokers
 from app.reports.columns import Array, Chunk, Worst, broker_hits, judge, rack_hits, read_chunks, topic_names
-from app.reports.leader_columns import LeaderColumns, optimum_of
+from app.reports.keyed_files import FOLDER, KeyedFile, write_keyed
+from app.reports.leader_columns import LeaderColumns, LedGroups
+from app.reports.leaders import leader_optimum
 from app.reports.placement_file import FILE, PlacementWriter
 from app.reports.states import Outcomes, PartitionState
 from app.reports.sums import Table, added, grouped
 from app.reports.topic_columns import TopicColumns, topic_rows, worst_topics
 
-DETAILS = ("led", "taken broker", "taken rack", "leaders")
-"""Tables of sums, each with one value: partitions by leader; by lost broker or rack and the broker that takes over; by
-leader and brokers that could lead. Beside them: "topics", "worst broker" and "worst rack", see TopicColumns and Worst.
+DETAILS = ("led", "taken broker", "taken rack", "starting", "able")
+"""Tables of sums, each with one value: partitions by leader; by lost broker or rack and the broker that takes over; for
+the last ones see LeaderColumns. Beside them: "alike" of LeaderColumns, "topics" of TopicColumns, and "worst broker" and
+"worst rack" of Worst.
 """
 
 
@@ -30,7 +34,7 @@ def details_of(chunk: Chunk, states: Sequence[PartitionState], brokers: Brokers)
     leaders = flow.leaders(chunk)
     found: dict[str, Table] = {
         "led": grouped([leaders[leaders >= 0]]),
-        "leaders": flow.groups(chunk),
+        **flow.groups(chunk),
         "topics": TopicColumns(states, brokers).rows(chunk),
     }
     for kind, hits in (("broker", broker_hits(chunk)), ("rack", rack_hits(chunk, brokers.rack_of()))):
@@ -43,17 +47,20 @@ def details_of(chunk: Chunk, states: Sequence[PartitionState], brokers: Brokers)
 
 
 def with_details(
-    found: Aggregates, parts: Sequence[dict[str, Table]], brokers: Brokers, names: Sequence[str]
+    found: Aggregates,
+    parts: Sequence[dict[str, Table]],
+    alike: Sequence[KeyedFile],
+    brokers: Brokers,
+    names: Sequence[str],
 ) -> Aggregates:
     """Return the aggregates with the details of all chunks, which are taken out of `parts`.
 
-    `names` are those of all topics by index.
+    `alike` has the tables of that name. `names` are those of all topics by index.
     """
     if not parts:
         return dataclasses.replace(found, topics=[])
-    sums = {name: added([part.pop(name) for part in parts], 1, absent=len(brokers.rows)) for name in DETAILS}
-    led = np.zeros(len(brokers.rows), np.int64)
-    led[sums["led"][0]] = sums["led"][1]
+    sums = {name: added([part.pop(name) for part in parts], 1) for name in DETAILS}
+    led, loads = _by_broker(sums["led"], brokers), _by_broker(sums["starting"], brokers)
     examples = {}
     for kind in ("broker", "rack"):
         worst = Worst()
@@ -64,11 +71,18 @@ def with_details(
         found,
         hottest_without_broker=hottest(led, sums["taken broker"]),
         hottest_without_rack=hottest(led, sums["taken rack"]),
-        leaders=optimum_of(sums["leaders"], len(brokers.rows)),
+        leaders=leader_optimum(loads.tolist(), sums["able"][0].tolist(), LedGroups(alike, len(brokers.rows))),
         topics=topic_rows(topics, names),
         broker_examples=examples["broker"],
         rack_examples=examples["rack"],
     )
+
+
+def _by_broker(table: Table, brokers: Brokers) -> Array:
+    """Return the values of a table that has the broker as its key, 0 where it has none."""
+    found = np.zeros(len(brokers.rows), np.int64)
+    found[table[0]] = table[1]
+    return found
 
 
 def complete(
@@ -77,12 +91,16 @@ def complete(
     """Return the aggregates with topics, leaders and examples, and write `placement.arrow`."""
     names = topic_names(snapshot)
     index = {state: number for number, state in enumerate(found.states)}
-    parts = []
+    parts, alike = [], []
     with PlacementWriter(out / FILE, names, found.states, brokers) as writer:
-        for chunk in read_chunks(snapshot, files, index, elr=elr):
+        for number, chunk in enumerate(read_chunks(snapshot, files, index, elr=elr)):
             writer.write(chunk)
-            parts.append(details_of(chunk, found.states, brokers))
-    return with_details(found, parts, brokers, names)
+            details = details_of(chunk, found.states, brokers)
+            alike.append(write_keyed(details.pop("alike"), out / FOLDER / f"alike-{number:05d}"))
+            parts.append(details)
+    found = with_details(found, parts, alike, brokers, names)
+    shutil.rmtree(out / FOLDER, ignore_errors=True)
+    return found
 
 
 def hottest(led: Array, taken: Table) -> dict[int, int]:

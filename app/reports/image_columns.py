@@ -15,25 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.reports.image_tables import offline_replicas
+from app.reports.partition_fields import IDS, PARTITION_FIELDS
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 
-IDS = pa.list_(pa.int32())
-PARTITIONS = pa.schema(
-    [
-        ("topic_idx", pa.int32()),
-        ("partition", pa.int32()),
-        ("replicas", IDS),
-        ("isr", IDS),
-        ("elr", IDS),
-        ("adding", IDS),
-        ("removing", IDS),
-        ("offline_replicas", IDS),
-        ("leader", pa.int32()),
-        ("leader_epoch", pa.int32()),
-        ("partition_epoch", pa.int32()),
-        ("size_bytes", pa.int64()),
-    ]
-)
+PARTITIONS = pa.schema([("topic_idx", pa.int32()), *PARTITION_FIELDS])
 LISTS = {"isr": "isr", "elr": "elr", "adding": "adding_replicas", "removing": "removing_replicas"}
 Longs = npt.NDArray[np.int64]
 

@@ -21,7 +21,7 @@ from app.reports.aggregates import (
     Size,
     TopicRow,
 )
-from app.reports.leaders import LeaderOptimum, leader_optimum
+from app.reports.leaders import LeaderOptimum, ListedGroups, leader_optimum
 from app.reports.states import LEADER, TARGET, VERDICTS, Outcomes, PartitionState, codes_of
 
 Ids = tuple[int, ...]
@@ -289,7 +289,7 @@ def example(rank: int, topic: str, partition: int) -> dict[str, Any]:
 def optimum(shapes: Shapes, brokers: Brokers) -> LeaderOptimum:
     """Return the best distribution of leaders among active brokers of the targets."""
     active = brokers.active()
-    led: dict[int, Counter[Ids]] = defaultdict(Counter)
+    alike: Counter[tuple[int, Ids]] = Counter()
     loads = [0] * len(active)
     holders: set[int] = set()
     for shape, count in shapes.counts.items():
@@ -299,10 +299,10 @@ def optimum(shapes: Shapes, brokers: Brokers) -> LeaderOptimum:
         position = shapes.states[shape.state].leader
         leader = shape.replicas[position] if position >= 0 else -1
         start = leader if leader in options else options[0]
-        led[start][tuple(sorted(options))] += count
+        alike[start, tuple(sorted(options))] += count
         loads[start] += count
         holders.update(options)
-    return leader_optimum(loads, holders, lambda broker: sorted(led[broker].items()))
+    return leader_optimum(loads, holders, ListedGroups([(*key, count) for key, count in sorted(alike.items())]))
 
 
 def topic_row(name: str, own: Mapping[Shape, int], states: Sequence[PartitionState], brokers: Brokers) -> TopicRow:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from app.cluster.history import Change, History
@@ -86,6 +87,11 @@ class Archive:
     @property
     def _files(self) -> LogFiles | None:
         return None if self.recorder is None else self.recorder.files
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the stored log, None while nothing is kept on disk."""
+        return None if self._files is None else self._files.folder
 
     @property
     def first_offset(self) -> int:

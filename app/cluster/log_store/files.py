@@ -12,7 +12,7 @@ files; other threads may read them at the same time. Source: KIP-630.
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,8 +58,68 @@ class Checkpoint:
     size: int
 
 
-class LogFiles:
-    """The folder, opened and locked. Torn batches at the end of the newest log file are cut off.
+class StoredLog:
+    """What a folder holds, for any thread and process. The one that writes may delete files that are being read.
+
+    Raises StorageError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with storage_errors("read", folder):
+            names = OPERATING_SYSTEM.names(folder)
+            while (again := OPERATING_SYSTEM.names(folder)) != names:
+                names = again  # a listing during changes may have a new file without one that is older
+        self._list(names)
+
+    def _list(self, names: Iterable[str]) -> None:
+        known = sorted(names)
+        self.logs = tuple(int(match[1]) for name in known if (match := _LOG.fullmatch(name)))
+        self.gaps = tuple(Gap(int(match[1]), int(match[2])) for name in known if (match := _GAP.fullmatch(name)))
+        found = (_read_checkpoint(self.folder, each) for each in map(snapshot_id_of, known) if each is not None)
+        self.checkpoints = tuple(sorted(each for each in found if each is not None))
+
+    def _path(self, base: int) -> Path:
+        return self.folder / f"{segment_name(base)}.log"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was stored yet."""
+        return not self.logs
+
+    def gap_with(self, offset: int) -> Gap | None:
+        """Return the gap that contains `offset`, None for a known one.
+
+        At the last offset of a gap the state is known: it is the checkpoint behind the gap.
+        """
+        return next((gap for gap in self.gaps if gap.start <= offset < gap.end - 1), None)
+
+    def checkpoint_before(self, offset: int) -> Checkpoint | None:
+        """Return the newest checkpoint of a state at or before `offset`, None for the empty state at offset 0."""
+        found = [each for each in self.checkpoints if each.end_offset - 1 <= offset]
+        return found[-1] if found else None
+
+    def read_checkpoint(self, checkpoint: Checkpoint) -> bytes:
+        """Return the bytes of a checkpoint. Raises StorageError."""
+        path = self.folder / snapshot_name(OffsetAndEpoch(checkpoint.end_offset, checkpoint.epoch))
+        with storage_errors("read", path):
+            return path.read_bytes()
+
+    def read_from(self, start: int, end: int) -> Iterator[tuple[bytes, int]]:
+        """Yield the batches of the log files from the one that has `start` up to the one before `end`, in pieces.
+
+        A piece is whole batches and the offset behind the last. It may begin with batches before `start`. Ends at a
+        gap. Raises StorageError, CorruptFile.
+        """
+        logs = self.logs
+        stop = min([end, *(gap.start for gap in self.gaps if gap.start >= start)])
+        for base, following in zip(logs, (*logs[1:], None), strict=True):
+            if (following is None or following > start) and base < stop:
+                yield from _pieces(self._path(base))
+
+
+class LogFiles(StoredLog):
+    """The folder, opened and locked to be written. Torn batches at the end of the newest log file are cut off.
 
     Raises StorageError (FolderInUseError when another process has the folder).
     """
@@ -82,14 +142,10 @@ class LogFiles:
             for name in names:
                 if name.endswith(PART_SUFFIX):
                     OPERATING_SYSTEM.unlink(self.folder / name)
-        self.logs = tuple(int(match[1]) for name in names if (match := _LOG.fullmatch(name)))
-        self.gaps = tuple(Gap(int(match[1]), int(match[2])) for name in names if (match := _GAP.fullmatch(name)))
+        self._list(names)
         self.end_offset = self.end_epoch = 0
         if self.logs:
             self._open_newest()
-        found = (snapshot_id_of(name) for name in names)
-        checkpoints = (_read_checkpoint(self.folder, each) for each in found if each is not None)
-        self.checkpoints = tuple(sorted(each for each in checkpoints if each is not None))
         for each in [each for each in self.checkpoints if each.end_offset > self.end_offset]:
             self._forget(each)  # of a run that had not begun when the process died
 
@@ -118,14 +174,6 @@ class LogFiles:
             self._descriptor = -1
         self._lock.release()
 
-    def _path(self, base: int) -> Path:
-        return self.folder / f"{segment_name(base)}.log"
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was stored yet."""
-        return not self.logs
-
     @property
     def active_bytes(self) -> int:
         """Size of the newest log file."""
@@ -137,13 +185,6 @@ class LogFiles:
         if self.logs and self.logs[0] == 0:
             return 0
         return self.checkpoints[0].end_offset - 1 if self.checkpoints else self.end_offset
-
-    def gap_with(self, offset: int) -> Gap | None:
-        """Return the gap that contains `offset`, None for a known one.
-
-        At the last offset of a gap the state is known: it is the checkpoint behind the gap.
-        """
-        return next((gap for gap in self.gaps if gap.start <= offset < gap.end - 1), None)
 
     def begin(self, base: int) -> None:
         """Begin a new log file at `base`, after making the newest one durable. Raises StorageError."""
@@ -229,31 +270,6 @@ class LogFiles:
         path = self.folder / snapshot_name(OffsetAndEpoch(checkpoint.end_offset, checkpoint.epoch))
         with storage_errors("delete", path):
             OPERATING_SYSTEM.unlink(path)
-
-    # reading, on any thread
-
-    def checkpoint_before(self, offset: int) -> Checkpoint | None:
-        """Return the newest checkpoint of a state at or before `offset`, None for the empty state at offset 0."""
-        found = [each for each in self.checkpoints if each.end_offset - 1 <= offset]
-        return found[-1] if found else None
-
-    def read_checkpoint(self, checkpoint: Checkpoint) -> bytes:
-        """Return the bytes of a checkpoint. Raises StorageError."""
-        path = self.folder / snapshot_name(OffsetAndEpoch(checkpoint.end_offset, checkpoint.epoch))
-        with storage_errors("read", path):
-            return path.read_bytes()
-
-    def read_from(self, start: int, end: int) -> Iterator[tuple[bytes, int]]:
-        """Yield the batches of the log files from the one that has `start` up to the one before `end`, in pieces.
-
-        A piece is whole batches and the offset behind the last. It may begin with batches before `start`. Ends at a
-        gap. Raises StorageError, CorruptFile.
-        """
-        logs = self.logs
-        stop = min([end, *(gap.start for gap in self.gaps if gap.start >= start)])
-        for base, following in zip(logs, (*logs[1:], None), strict=True):
-            if (following is None or following > start) and base < stop:
-                yield from _pieces(self._path(base))
 
     def count_records(self, start: int) -> int:
         """Return the number of records from `start` to the end of the log. Raises StorageError."""

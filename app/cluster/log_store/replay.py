@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.cluster.log_store.files import Checkpoint, LogFiles
+from app.cluster.log_store.files import Checkpoint, StoredLog
 from kraft_core.clients.observed_log import CommittedChange, ObservedLog
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.storage.files import StorageError
@@ -26,7 +26,7 @@ class Replay:
     Raises StorageError, also when the pass finds a damaged batch.
     """
 
-    def __init__(self, files: LogFiles, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, files: StoredLog, checkpoint: Checkpoint | None) -> None:
         self._files = files
         self.log = ObservedLog(allow_gaps=True)
         if checkpoint is not None:

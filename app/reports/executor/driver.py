@@ -137,7 +137,7 @@ class PlanExecutor:
                 self._held = None
             except SQLAlchemyError:
                 self._held = None  # the database's outage log has it
-            except Exception:
+            except Exception:  # a wrong decision on one plan must not end the executor, which nothing starts again
                 log.exception("plan_tick_failed")
                 self._held = None
             with contextlib.suppress(TimeoutError):

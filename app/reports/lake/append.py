@@ -1,7 +1,6 @@
-"""Brings the lake up to date with the metadata log, once: the program that the web process starts at intervals.
+"""Brings the lake up to date with the history of the metadata log: the web process starts this program at intervals.
 
-    python -m app.reports.lake.append --lake LOCATION --cluster ID --bootstrap HOST:PORT,… --days N
-        [--command-config FILE] [--parent PID]
+    python -m app.reports.lake.append --lake LOCATION --cluster ID --history FOLDER --days N [--parent PID]
 
 It keeps no state: the names of the lake's files say where to continue, so after a kill at any point the next run
 neither loses nor repeats an offset. Then it deletes files older than N days, and merges the files of past days. Exit
@@ -9,7 +8,6 @@ codes: 0 done, 1 failed with one line on standard error. The caller ensures that
 """
 
 import argparse
-import asyncio
 import datetime as dt
 import json
 import os
@@ -19,52 +17,40 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from app.cluster.log_store.files import StoredLog
 from app.reports.job import CONF_VARIABLE, end_with
 from app.reports.lake.compaction import compact
 from app.reports.lake.feed import Feed
 from app.reports.lake.lake import Lake, LakeError, RecordsFile
-from app.reports.lake.log_reader import LogReader, LogSnapshot
-from kraft_core.clients.kafka_client import ControllerClient
+from app.reports.lake.stored_history import LogSnapshot, read, snapshot_before
+from kraft_core.image.replay_error import ReplayError
 from kraft_core.protocol.errors import KafkaError
-from kraft_core.protocol.host_port import parse_host_port
-from kraft_core.security.client_properties import load_client_security
-from kraft_core.security.listener_security import PLAINTEXT_CLIENT, ClientSecurity
+from kraft_core.storage.files import StorageError
 
 
-async def append(
-    lake: Lake,
-    cluster_id: str,
-    bootstrap: Sequence[tuple[str, int]],
-    days: int,
-    security: ClientSecurity = PLAINTEXT_CLIENT,
-) -> int:
+def append(lake: Lake, cluster_id: str, stored: StoredLog, days: int) -> int:
     """Append what the lake lacks, delete what is older than `days`, and merge the files of past days.
 
     Returns the number of files appended.
 
-    Raises LakeError, OSError, and KafkaError or ConnectionError when no controller can be asked.
+    Raises LakeError, OSError, and StorageError or ReplayError when the history cannot be read.
     """
     for path in lake.repair(cluster_id):
         sys.stderr.write(f"deleted {path}, which a killed writer left\n")
-    client = ControllerClient(bootstrap, client_id="conclave-lake", cluster_id=cluster_id, security=security)
+    feed = Feed(lake, cluster_id, lake.position(cluster_id))
     try:
-        reader = LogReader(client, cluster_id)
-        feed = Feed(lake, cluster_id, lake.position(cluster_id))
-        try:
-            async for found in reader.read(feed.position):
-                if isinstance(found, LogSnapshot):
-                    feed.add_snapshot(found)
-                else:
-                    feed.add(found)
-        finally:
-            feed.flush()  # what was read before an error is complete
-        today = dt.datetime.now(dt.UTC).date()
-        if _base_is_old(lake.records_files(cluster_id), today - dt.timedelta(days=max(1, days // 2))):
-            snapshot = await reader.newest_snapshot()
-            if snapshot is not None:
-                feed.add_snapshot(snapshot)
+        for found in read(stored, feed.position):
+            if isinstance(found, LogSnapshot):
+                feed.add_snapshot(found)
+            else:
+                feed.add(found)
     finally:
-        client.close()
+        feed.flush()  # what was read before an error is complete
+    today = dt.datetime.now(dt.UTC).date()
+    if _base_is_old(lake.records_files(cluster_id), today - dt.timedelta(days=max(1, days // 2))):
+        snapshot = snapshot_before(stored, feed.position.next_offset)
+        if snapshot is not None:
+            feed.add_snapshot(snapshot)
     lake.delete_before(cluster_id, today - dt.timedelta(days=days))
     compact(lake, cluster_id, today)
     return feed.files
@@ -81,20 +67,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m app.reports.lake.append", description="Append to a metadata lake.")
     parser.add_argument("--lake", required=True)
     parser.add_argument("--cluster", required=True)
-    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--history", type=Path, required=True)
     parser.add_argument("--days", type=int, required=True)
-    parser.add_argument("--command-config", type=Path)
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which has started this one")
     options = parser.parse_args(arguments)
     os.nice(10)
     if options.parent is not None:
         end_with(options.parent)
     conf = json.loads(os.environ.pop(CONF_VARIABLE, "{}"))
-    bootstrap = [parse_host_port(each) for each in options.bootstrap.split(",")]
     try:
-        security = load_client_security(options.command_config)
-        asyncio.run(append(Lake(options.lake, conf), options.cluster, bootstrap, options.days, security))
-    except (LakeError, KafkaError, OSError, pa.ArrowException) as error:
+        append(Lake(options.lake, conf), options.cluster, StoredLog(options.history), options.days)
+    except (LakeError, StorageError, ReplayError, KafkaError, OSError, pa.ArrowException) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     return 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from app.reports.lake.lake import Lake, Position, rows_table
-from app.reports.lake.log_reader import LogSnapshot
+from app.reports.lake.stored_history import LogSnapshot
 from app.reports.lake.tables import LOG, RECORDS, SCHEMA_VERSION, SNAPSHOT, record_row
 from kraft_core.protocol.control_records import SnapshotHeaderRecord, decode_control
 from kraft_core.protocol.errors import MetadataRecordError

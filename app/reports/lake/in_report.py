@@ -40,11 +40,11 @@ def report_to_lake(
             register(lake, snapshot, manifest, body, round(now.timestamp() * 1000))
         try:
             return trends(spark, lake, manifest["cluster_id"], now)
-        except Exception as error:
+        except Exception as error:  # Py4J's class or Connect's, by the session: only the text says that a file has gone
             if reason_of(error)[0] != "FILES_NOT_SHARED":
                 raise
             return trends(spark, lake, manifest["cluster_id"], now)  # its writer may have merged files meanwhile
-    except Exception as error:
+    except Exception as error:  # as above; what is neither the lake's nor a file's fails the report
         if not isinstance(error, _LAKE_ERRORS) and reason_of(error)[0] != "FILES_NOT_SHARED":
             raise
         sys.stderr.write(f"No trends, because of the lake '{location}': {type(error).__name__}: {error}\n")

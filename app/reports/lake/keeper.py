@@ -43,19 +43,28 @@ class LakeSettings:
     location: str
     days: int
     interval_seconds: int
-    bootstrap: tuple[str, ...]
-    command_config: Path | None = None
     start_seconds: float = START_SECONDS
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
-class LakeKeeper:
-    """Runs the writer of one lake for one web process, from `start` to `stop`."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A cluster, and the folder of its history."""
 
-    def __init__(self, database: Database, settings: LakeSettings, cluster_id: Callable[[], str | None]) -> None:
+    cluster_id: str
+    history: Path
+
+
+class LakeKeeper:
+    """Runs the writer of one lake for one web process, from `start` to `stop`.
+
+    `source` returns None while the cluster is not known, or its history is not kept on disk.
+    """
+
+    def __init__(self, database: Database, settings: LakeSettings, source: Callable[[], Source | None]) -> None:
         self._database = database
         self._settings = settings
-        self._cluster_id = cluster_id
+        self._source = source
         self._holder = secrets.token_hex(16)
         self._lake = lake_key(settings.location)
         self._task: asyncio.Task[None] | None = None
@@ -71,10 +80,10 @@ class LakeKeeper:
     async def _run(self) -> None:
         await asyncio.sleep(self._settings.start_seconds)
         while True:
-            cluster_id = self._cluster_id()
+            source = self._source()
             try:
-                if cluster_id is not None and await self._take_lease():
-                    await self._append(cluster_id)
+                if source is not None and await self._take_lease():
+                    await self._append(source)
             except (OSError, SQLAlchemyError) as error:
                 log.warning("lake_not_written", lake=self._settings.location, cause=str(error))
             await asyncio.sleep(self._settings.interval_seconds)
@@ -82,10 +91,10 @@ class LakeKeeper:
     async def _take_lease(self) -> bool:
         return await self._database.write(take_lease, self._lake, self._holder, utc_now())
 
-    async def _append(self, cluster_id: str) -> None:
+    async def _append(self, source: Source) -> None:
         """Run the writer once while the lease can be extended; kill it otherwise."""
         child = await asyncio.create_subprocess_exec(
-            *self._command(cluster_id),
+            *self._command(source),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
@@ -117,11 +126,8 @@ class LakeKeeper:
             with contextlib.suppress(SQLAlchemyError):  # then it expires
                 await self._database.write(release_lease, self._lake, self._holder)
 
-    def _command(self, cluster_id: str) -> list[str]:
+    def _command(self, source: Source) -> list[str]:
         settings = self._settings
         command = [sys.executable, "-m", "app.reports.lake.append", "--lake", settings.location]
-        command += ["--cluster", cluster_id, "--bootstrap", ",".join(settings.bootstrap)]
-        command += ["--days", str(settings.days), "--parent", str(os.getpid())]
-        if settings.command_config is not None:
-            command += ["--command-config", str(settings.command_config)]
-        return command
+        command += ["--cluster", source.cluster_id, "--history", str(source.history)]
+        return [*command, "--days", str(settings.days), "--parent", str(os.getpid())]

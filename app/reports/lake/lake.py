@@ -5,6 +5,9 @@ before it ends, so the newest name says where to continue and no offset is in tw
 the whole state at an offset instead, where the log before it is not available. A file gets its name when it is
 complete. In an object store it appears then as well; only a process killed by a failing upload can leave a part of one,
 which the next run of the writer deletes.
+
+Where one complete file has all offsets of others, it has been merged from them and counts in their place: its name is
+the manifest.
 """
 
 import contextlib
@@ -96,7 +99,37 @@ class Lake:
 
     def records_files(self, cluster_id: str) -> list[RecordsFile]:
         """Return the files of the change feed in the order of their offsets, a snapshot before what follows it."""
-        return sorted(filter(None, map(RecordsFile.of, self.files("records", cluster_id))), key=_in_order)
+        return self._sorted_out(cluster_id)[0]
+
+    def replaced_files(self, cluster_id: str) -> list[RecordsFile]:
+        """Return the files that count no more: those that were merged, and merged ones that are not complete."""
+        return self._sorted_out(cluster_id)[1]
+
+    def _sorted_out(self, cluster_id: str) -> tuple[list[RecordsFile], list[RecordsFile]]:
+        found = list(filter(None, map(RecordsFile.of, self.files("records", cluster_id))))
+        snapshots = [each for each in found if each.first is None]
+        covers: list[RecordsFile] = []
+        replaced: list[RecordsFile] = []
+        for file in sorted(set(found) - set(snapshots), key=lambda each: (each.first or 0, -each.last)):
+            while covers and file.last <= covers[-1].last and not self.is_complete(covers[-1].path):
+                replaced.append(covers.pop())
+            if covers and file.last <= covers[-1].last:
+                replaced.append(file)
+            else:
+                covers.append(file)
+        return sorted([*snapshots, *covers], key=_in_order), replaced
+
+    def delete(self, path: str) -> None:
+        """Delete a file. Raises OSError."""
+        self.fs.delete_file(path)
+
+    def is_complete(self, path: str) -> bool:
+        """Whether a file has its end, where Parquet keeps what it contains. Raises OSError if it cannot be reached."""
+        try:
+            pq.read_metadata(path, filesystem=self.fs)
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     def position(self, cluster_id: str) -> Position | None:
         """Return where the change feed ends, None before its first file."""
@@ -160,9 +193,11 @@ class Lake:
         newest = max(self.records_files(cluster_id), key=_in_order, default=None)
         if newest is not None:
             try:
-                pq.read_metadata(newest.path, filesystem=self.fs)
-            except (pa.ArrowInvalid, OSError):
-                self.fs.delete_file(newest.path)
+                is_complete = self.is_complete(newest.path)
+            except OSError:
+                is_complete = False
+            if not is_complete:
+                self.delete(newest.path)
                 deleted.append(newest.path)
         return deleted
 
@@ -179,7 +214,7 @@ class Lake:
                 found = RecordsFile.of(path) if table == "records" else None
                 is_needed = found is not None and base is not None and _in_order(found) >= _in_order(base)
                 if _date_of(path) < date and not is_needed:
-                    self.fs.delete_file(path)
+                    self.delete(path)
                     count += 1
         return count
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec import structs
 
+from app.reports.partition_fields import IDS, PARTITION_FIELDS
 from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.protocol import metadata_records as r
 from kraft_core.protocol.metadata_records import MetadataRecord, decode_record, encode_record
@@ -21,7 +22,6 @@ from kraft_core.storage.dump_log import REDACTED, is_secret_setting, record_json
 
 SCHEMA_VERSION: Final = 1
 TIME: Final = pa.timestamp("ms", tz="UTC")
-IDS: Final = pa.list_(pa.int32())
 
 RECORDS: Final = pa.schema(
     [
@@ -58,24 +58,7 @@ TOPICS: Final = pa.schema(
         ("unclean", pa.bool_()),
     ]
 )
-PARTITIONS: Final = pa.schema(
-    [
-        *AT,
-        ("topic_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("replicas", IDS),
-        ("isr", IDS),
-        ("elr", IDS),
-        ("adding", IDS),
-        ("removing", IDS),
-        ("offline_replicas", IDS),
-        ("leader", pa.int32()),
-        ("leader_epoch", pa.int32()),
-        ("partition_epoch", pa.int32()),
-        ("size_bytes", pa.int64()),
-    ]
-)
+PARTITIONS: Final = pa.schema([*AT, ("topic_id", pa.string()), ("topic", pa.string()), *PARTITION_FIELDS])
 BALANCE: Final = (
     "partitions",
     "replicas",

@@ -10,6 +10,7 @@ from app.reports import export
 from app.reports.aggregates import CUBE_RACKS_MAX, Brokers
 from app.reports.arrow_engine import Task, combined, count_file
 from app.reports.body import report_body
+from app.reports.keyed_files import FOLDER
 from app.reports.live import live_report
 from kraft_core.image.metadata_image import MetadataImage
 from tests.app.reports.clusters import CLUSTER_ID, large_random_image, random_image
@@ -39,6 +40,7 @@ def test_numpy_agrees_with_plain_python(monkeypatch: pytest.MonkeyPatch, tmp_pat
         folder = tmp_path / str(seed)
         assert made(shown, folder) == live_report(shown)
         assert listed(folder) == Oracle(shown).violations()
+        assert not (folder / "out" / FOLDER).exists()
 
 
 @pytest.mark.parametrize("racks", [["a", "b", "c", None], [f"r{number}" for number in range(200)]], ids=["few", "many"])

@@ -1,5 +1,6 @@
 """The same job on every kind of master that PySpark's own package can start, and on masters that cannot be reached."""
 
+import datetime as dt
 import json
 import os
 import re
@@ -19,12 +20,14 @@ from app.reports.export import export_image
 from app.reports.failures import FilesNotSharedError, failure_of
 from app.reports.file_systems import Place
 from app.reports.java import find_java
+from app.reports.lake.compaction import compact
 from app.reports.lake.feed import Feed
 from app.reports.lake.lake import Lake
 from app.reports.progress import Progress
 from app.reports.session import SMALL_JVM
 from app.reports.spark_files import files_for_spark
 from tests.app.reports.clusters import CLUSTER_ID, random_image
+from tests.app.reports.lake.test_compaction import KilledError, killed_at
 from tests.app.reports.lake.test_feed import batch, topic
 from tests.app.reports.object_store import jars, running_store
 from tests.interop.kafka import wait_until
@@ -189,8 +192,10 @@ def test_the_report_the_snapshot_and_the_lake_go_through_an_object_store(
     with running_store(tmp_path, "reports") as conf:
         url, lake = "s3a://reports/spark", Lake("s3://reports/lake", conf)
         feed = Feed(lake, CLUSTER_ID, None)
-        feed.add(batch(0, topic(1)))
-        feed.flush()
+        for offset in range(4):
+            feed.add(batch(offset, topic(offset)))
+            feed.flush()
+        compaction_in_a_store(lake)
         left = Place("s3a://reports/spark", conf)
         options = ["--spark-files", url, "--lake", lake.location]
         done, there = job(snapshot, tmp_path / "out", "", connect, *options, conf=conf)
@@ -202,6 +207,25 @@ def test_the_report_the_snapshot_and_the_lake_go_through_an_object_store(
         assert [row["offset"] for row in result["trends"]["balance"]] == [there["offset"]], done.stderr[-3000:]
         files = left.fs.get_file_info(arrow_fs.FileSelector(left.root, allow_not_found=True, recursive=True))
         assert not [info.path for info in files if info.type == arrow_fs.FileType.File], "nothing is left behind"
+
+
+def compaction_in_a_store(lake: Lake) -> None:
+    """A writer that is killed after it has merged, and one that completes it: each row is there once."""
+
+    def rows() -> list[int]:
+        files = lake.records_files(CLUSTER_ID)
+        return [offset for file in files for offset in lake.read(file.path)["offset"].to_pylist()]
+
+    today = dt.date(2026, 4, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lake, "delete", killed_at(Lake, "delete", 2))
+        with pytest.raises(KilledError):
+            compact(lake, CLUSTER_ID, today)
+    assert rows() == [0, 1, 2, 3]
+    assert len(lake.files("records", CLUSTER_ID)) == 4, "the merged file and three of the others"
+    assert compact(lake, CLUSTER_ID, today) == 0
+    assert rows() == [0, 1, 2, 3]
+    assert len(lake.files("records", CLUSTER_ID)) == 1
 
 
 def there_violations(out: Path) -> int:

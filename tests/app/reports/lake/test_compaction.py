@@ -3,12 +3,14 @@
 import datetime as dt
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs as arrow_fs
 
 from app.reports.lake import compaction
 from app.reports.lake.compaction import compact
@@ -134,6 +136,80 @@ def test_a_kill_at_any_point_leaves_each_row_once_and_the_next_run_completes(
     assert rows_of(lake) == before
     assert [name[0] for name in names(lake)] == [None, 0, 4, 6, 7]
     assert not list(Path(lake.location).rglob(".compaction/*/*"))
+
+
+class ObjectLake(Lake):
+    """A lake that is handled as one in an object store, whose folders exist as soon as a file is written."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self._is_local = False
+
+    def _unfinished(self, folder: str, name: str) -> AbstractContextManager[Path]:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return super()._unfinished(folder, name)
+
+
+def counted_rows(lake: Lake) -> list[tuple[int, str]]:
+    """Return the rows of the files that count, in their order."""
+    files = [file for file in lake.records_files(CLUSTER) if file.first is not None]
+    return [(row["offset"], row["topic"]) for file in files for row in lake.read(file.path).to_pylist()]
+
+
+def test_in_an_object_store_the_merged_file_takes_the_place_of_the_others(lake: Lake) -> None:
+    store = ObjectLake(lake.location)
+    before, position, image = counted_rows(store), store.position(CLUSTER), image_at(store, CLUSTER, 6)
+    assert compact(store, CLUSTER, TODAY) == 2
+    assert names(store) == [(None, 1, 1), (0, 3, 1), (4, 5, 2), (6, 6, 3), (7, 7, 3)]
+    assert len(store.files("records", CLUSTER)) == 5
+    assert (counted_rows(store), store.position(CLUSTER)) == (before, position)
+    assert rows_of(store) == rows_of(lake)
+    assert image_at(store, CLUSTER, 6).same_metadata(image)
+    assert compact(store, CLUSTER, TODAY) == 0
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "call", "after"),
+    [
+        (pq.ParquetWriter, "write_table", 1, True),
+        (arrow_fs, "copy_files", 1, False),
+        (arrow_fs, "copy_files", 1, True),
+        (Lake, "delete", 1, False),
+        (Lake, "delete", 1, True),
+        (Lake, "delete", 3, True),
+        (arrow_fs, "copy_files", 2, True),
+        (Lake, "delete", 6, False),
+        (Lake, "delete", 6, True),
+    ],
+)
+def test_a_kill_at_any_point_in_an_object_store_neither_loses_nor_doubles_a_row(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int, *, after: bool
+) -> None:
+    store = ObjectLake(lake.location)
+    before, position = counted_rows(store), store.position(CLUSTER)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed_at(owner, name, call, after=after))
+        with pytest.raises(KilledError):
+            compact(store, CLUSTER, TODAY)
+    assert (counted_rows(store), store.position(CLUSTER)) == (before, position)
+    assert store.repair(CLUSTER) == []
+    compact(store, CLUSTER, TODAY)
+    assert counted_rows(store) == before
+    assert names(store) == [(None, 1, 1), (0, 3, 1), (4, 5, 2), (6, 6, 3), (7, 7, 3)]
+    assert len(store.files("records", CLUSTER)) == 5
+
+
+def test_a_merged_file_that_was_cut_short_replaces_nothing(lake: Lake) -> None:
+    """What a store leaves that shows a file while it is being written."""
+    store = ObjectLake(lake.location)
+    before = counted_rows(store)
+    first = next(file for file in store.records_files(CLUSTER) if file.first == 0)
+    cut = Path(first.path).with_name("00000000000000000000-00000000000000000003-0000000001.parquet")
+    cut.write_bytes(Path(first.path).read_bytes()[:-9])
+    assert counted_rows(store) == before
+    assert [file.path for file in store.replaced_files(CLUSTER)] == [str(cut)]
+    assert compact(store, CLUSTER, TODAY) == 2
+    assert counted_rows(store) == before
 
 
 def test_where_folders_cannot_be_exchanged_the_files_stay(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.reports.lake import feed as feeds
 from app.reports.lake.feed import Feed
 from app.reports.lake.lake import Lake, LakeError, Position
-from app.reports.lake.log_reader import LogSnapshot
+from app.reports.lake.stored_history import LogSnapshot
 from kraft_core.image.image_writer import image_records
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
-from app.reports.leaders import leader_optimum
+from app.reports.leaders import ListedGroups, leader_optimum
 from app.reports.proposals.layout import Layout, layout_from_image
 from app.reports.proposals.leaders import balanced_leaders
 from app.reports.proposals.options import (
@@ -48,9 +48,9 @@ def check_leaders(layout: Layout, proposal: Proposal) -> None:
     groups = [(tuple(each), leader) for each, leader in zip(online, layout.leader, strict=True) if each]
     loads = [sum(leader == broker for _, leader in groups) for broker in range(len(layout.brokers))]
     if all(leader in each for each, leader in groups):  # the report leaves no such leader out, and counts no other
-        by_leader = leader_optimum(
-            loads, set(chain.from_iterable(online)), lambda broker: [(each, 1) for each, led in groups if led == broker]
-        )
+        alike = Counter((leader, tuple(sorted(each))) for each, leader in groups)
+        listed = ListedGroups([(*key, count) for key, count in alike.items()])
+        by_leader = leader_optimum(loads, set(chain.from_iterable(online)), listed)
         assert by_leader.maximum == plan.optimum
     together = sum(bool(each) and set(each) <= set(plan.certificate) for each in online)
     assert plan.optimum == -(-together // len(plan.certificate))
