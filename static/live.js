@@ -61,10 +61,11 @@
     }
   };
   const since = (seconds) => { // the same rule as `since` of app/pages/frame.py
-    for (const [unit, length, least] of [["d", 86400, 2], ["h", 3600, 2], ["min", 60, 1]]) {
-      if (seconds >= least * length) return `${Math.floor(seconds / length)} ${unit} ago`;
+    if (Math.abs(seconds) < 5) return "just now";
+    for (const [unit, length, least] of [["d", 86400, 2], ["h", 3600, 2], ["min", 60, 1], ["s", 1, 1]]) {
+      const words = `${Math.floor(Math.abs(seconds) / length)} ${unit}`;
+      if (Math.abs(seconds) >= least * length) return seconds > 0 ? `${words} ago` : `in ${words}`;
     }
-    return seconds < 5 ? "just now" : `${Math.floor(seconds)} s ago`;
   };
   const lost = () => {
     lostSince ??= new Date(Date.now() - (performance.now() - heard));

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
+from uuid import UUID
 
 from app.cluster.admin import Admin
 from app.cluster.broker_clients import BrokerClients
@@ -30,6 +31,7 @@ from app.cluster.quorum_watch import QuorumWatch
 from app.cluster.records import Records
 from app.cluster.samples import Sample, Samples
 from app.cluster.static_configs import BrokerStaticConfigs
+from app.cluster.topic_changes import TopicChangeTimes
 from app.cluster.topic_table import TopicTable
 from app.cluster.transactions import Transactions
 from app.db.database import Database
@@ -124,6 +126,7 @@ class Cluster:
         connections = Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.admin = Admin(connections, self._clients, self.groups)
         self._topic_table = TopicTable()
+        self._topic_changes = TopicChangeTimes()
         self.samples = Samples(self._sample)
         self._identity = ClusterIdentity(
             bootstrap, database, self.observer, self.client, cluster_id, security, self._open_history
@@ -246,6 +249,7 @@ class Cluster:
     def _become(self, past: Past) -> None:
         self.epochs = self.history.epochs.until(past.offset, past.time_ms)
         self.past, self.history, self._topic_table = past, past.history, past.table
+        self._topic_changes = TopicChangeTimes()
         self.static_configs = BrokerStaticConfigs(self._broker_requests)
         self.log_dirs = PastLogDirs(self._broker_requests)
 
@@ -259,6 +263,11 @@ class Cluster:
         """All topics as rows, at `image`."""
         self._topic_table.refresh(self.image)
         return self._topic_table
+
+    @property
+    def topic_changes(self) -> Mapping[UUID, int]:
+        """The time of the last kept change of each topic, in ms since 1970, by topic id."""
+        return self._topic_changes.of(self.history)
 
     @property
     def freshness(self) -> Freshness:

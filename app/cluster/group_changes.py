@@ -49,6 +49,12 @@ class GroupAdmin:
         require_inactive(group_id, described)
         return described
 
+    async def check_all_empty(self, group_ids: Sequence[str]) -> dict[str, KafkaError | None]:
+        """Return why each group cannot be deleted, None for one without members. Asks each coordinator once."""
+        self._groups.require_any()
+        described = await self._clients.admin().describe_groups(group_ids)
+        return {group_id: _why_active(group_id, described[group_id]) for group_id in group_ids}
+
     async def delete(self, group_id: str, *, validate_only: bool = False) -> None:
         """Delete a group without members and all its committed offsets."""
         await self.check_empty(group_id)
@@ -112,3 +118,13 @@ class GroupAdmin:
             removed.get_or_raise(instance_id)
         finally:
             self._groups.forget(group_id)
+
+
+def _why_active(group_id: str, described: GroupDescription | KafkaError) -> KafkaError | None:
+    if isinstance(described, KafkaError):
+        return described
+    try:
+        require_inactive(group_id, described)
+    except KafkaError as error:
+        return error
+    return None

@@ -22,8 +22,8 @@ from kraft_core.image.trie_items import items_of
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
-SortKey = Literal["name", "partitions", "replication_factor", "trouble"]
-SORT_KEYS: tuple[SortKey, ...] = ("name", "partitions", "replication_factor", "trouble")
+SortKey = Literal["name", "partitions", "replication_factor", "trouble", "changed"]
+SORT_KEYS: tuple[SortKey, ...] = ("name", "partitions", "replication_factor", "trouble", "changed")
 Problem = Literal["offline", "under-min", "under-replicated", "reassigning", "not-preferred"]
 _COUNTS = ("partitions", "offline", "under_min", "under_replicated", "reassigning", "not_preferred")
 PROBLEMS: tuple[Problem, ...] = ("offline", "under-min", "under-replicated", "reassigning", "not-preferred")
@@ -249,8 +249,12 @@ class TopicTable:
         internal: bool = True,
         page: int = 1,
         page_size: int = 50,
+        changed: Mapping[UUID, int] | None = None,
     ) -> TopicPage:
-        """Return the sorted rows whose name contains `search` in any case. Pages beyond the last are the last one."""
+        """Return the sorted rows whose name contains `search` in any case. Pages beyond the last are the last one.
+
+        `changed` has the times for the sort by last change.
+        """
         needle = search.strip().lower()
         rows: list[TopicRow] = [
             row
@@ -259,7 +263,10 @@ class TopicTable:
             and (problem is None or row.has(problem))
             and (internal or not row.is_internal)
         ]
-        if sort != "name":
+        times = changed or {}
+        if sort == "changed":
+            rows.sort(key=lambda row: times.get(row.id, 0), reverse=descending)
+        elif sort != "name":
             rows.sort(key=lambda row: getattr(row, sort), reverse=descending)
         elif descending:
             rows.reverse()

@@ -1,16 +1,18 @@
-"""The page of the cluster's own access control: ACLs, SCRAM users, client quotas and delegation tokens."""
+"""The pages of the cluster's own access control, as tabs: ACLs, SCRAM users, client quotas and delegation tokens."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.cluster.acls import acls_of
-from app.pages.frame import page_of, render
+from app.pages.config_values import BYTES, in_words
+from app.pages.frame import page_items, page_of, render, rows_on_page, whole_number
 from app.services import PastAdmin, services_of
 from kraft_core.clients.admin.quotas import ClientQuotaEntity
 from kraft_core.image.acls_image import AclFilter, StandardAcl
@@ -18,10 +20,11 @@ from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, acl_words
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, prefix="/rights")
 
 TITLE: Final = "Access control"
 ROWS_MAX: Final = 1_000
+ACLS_ON_PAGE: Final = 100
 DEFAULT_ITERATIONS: Final = 8192
 QUOTA_KEYS: Final = (
     "producer_byte_rate",
@@ -30,6 +33,7 @@ QUOTA_KEYS: Final = (
     "controller_mutation_rate",
     "connection_creation_rate",
 )
+BYTE_RATE: Final = "_byte_rate"
 ENTITY_TYPES: Final = ("user", "client-id", "ip")
 NOTHING_GIVEN: Final[Mapping[str, str]] = MappingProxyType({})
 YEAR_10000_MS: Final = 253_402_300_800_000
@@ -37,7 +41,7 @@ YEAR_10000_MS: Final = 253_402_300_800_000
 
 @dataclass(frozen=True, slots=True)
 class AclRow:
-    """One ACL in Kafka's words; `fields` identify it in a form."""
+    """One ACL in Kafka's words; `fields` identify it in a form, `item` in a selection."""
 
     resource: str
     pattern: str
@@ -46,6 +50,17 @@ class AclRow:
     operation: str
     permission: str
     fields: Sequence[tuple[str, str]]
+
+    @property
+    def item(self) -> str:
+        """The fields in one text."""
+        return urlencode(self.fields)
+
+    @property
+    def text(self) -> str:
+        """The ACL in one sentence."""
+        what = f"{self.permission} {self.operation} on {self.resource} ({self.pattern})"
+        return f"{what} to {self.principal} from {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +74,12 @@ class ScramRow:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """One quota; `fields` identify it in a form."""
+    """One quota; `words` is the value with a unit, `fields` identify it in a form."""
 
     entity: str
     key: str
     value: float
+    words: str
     fields: Sequence[tuple[str, str]]
 
 
@@ -79,25 +95,58 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlView:
-    """Model of access_control.html. The forms offer the words; `given` are the values of a form that was refused."""
+class AclsView:
+    """Model of acls.html: a page of the ACLs whose principal or resource contains `search`, and the words of a form."""
 
-    acls: Sequence[AclRow]
-    acls_total: int
-    scram: Sequence[ScramRow]
-    quotas: Sequence[QuotaRow]
-    tokens: Sequence[TokenRow]
-    tokens_total: int
+    search: str
+    rows: Sequence[AclRow]
+    matching: int
+    total: int
+    page: int
+    pages: int
     resource_types: Sequence[str]
     pattern_types: Sequence[str]
     operations: Sequence[str]
     permissions: Sequence[str]
+
+    @property
+    def page_query(self) -> str:
+        """The query for another page of the same list, to be completed with page=N."""
+        return f"{urlencode({'q': self.search})}&" if self.search else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormView:
+    """What the other tabs share: the `error` of a form that was refused, and what was `given` in it."""
+
+    error: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramView(FormView):
+    """Model of scram.html."""
+
+    rows: Sequence[ScramRow]
     mechanisms: Sequence[str]
     iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotasView(FormView):
+    """Model of quotas.html."""
+
+    rows: Sequence[QuotaRow]
     entity_types: Sequence[str]
     quota_keys: Sequence[str]
-    error: str
-    given: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensView(FormView):
+    """Model of delegation_tokens.html."""
+
+    rows: Sequence[TokenRow]
+    total: int
 
 
 def acl_row(acl: StandardAcl) -> AclRow:
@@ -130,8 +179,17 @@ def quota_rows(image: MetadataImage) -> list[QuotaRow]:
         fields = [
             each for kind, name in entity for each in ((kind, name or ""), (f"{kind}-default", "" if name else "yes"))
         ]
-        rows += [QuotaRow(entity_text(entity), key, value, [*fields, ("key", key)]) for key, value in quotas.items()]
+        rows += [
+            QuotaRow(entity_text(entity), key, value, value_words(key, value), [*fields, ("key", key)])
+            for key, value in quotas.items()
+        ]
     return sorted(rows, key=lambda row: (row.entity, row.key))
+
+
+def value_words(key: str, value: float) -> str:
+    """Return the value of a quota with its unit, as 10 MiB; "" where that says no more than the number."""
+    is_bytes = key.endswith(BYTE_RATE) and value.is_integer()
+    return in_words(str(int(value)), BYTES) if is_bytes else ""
 
 
 def date_of(timestamp_ms: int) -> dt.datetime | None:
@@ -154,42 +212,82 @@ def token_rows(image: MetadataImage) -> list[TokenRow]:
     ]
 
 
-def access_control_view(image: MetadataImage, error: str, given: Mapping[str, str]) -> AccessControlView:
-    """Return the whole page."""
-    acls = acls_of(image, AclFilter())
-    return AccessControlView(
-        acls=[acl_row(acl) for acl in acls[:ROWS_MAX]],
-        acls_total=len(acls),
-        scram=[
-            ScramRow(name, SCRAM_MECHANISMS_BY_TYPE[kind].name, credential.iterations)
-            for kind in sorted(image.scram)
-            for name, credential in sorted(image.scram[kind].items())
-        ],
-        quotas=quota_rows(image),
-        tokens=token_rows(image),
-        tokens_total=len(image.delegation_tokens),
+def matching_acls(image: MetadataImage, search: str) -> list[StandardAcl]:
+    """Return the ACLs whose principal or resource contains a text, in any case."""
+    needle = search.strip().lower()
+    found = acls_of(image, AclFilter())
+    return [acl for acl in found if needle in acl.principal.lower() or needle in acl.resource_name.lower()]
+
+
+@router.get("")
+async def acls(request: Request, _caller: PastAdmin, q: str = "", page: str = "1") -> Response:
+    """Return the tab of ACLs."""
+    image, search = services_of(request).cluster.image, q[:249]
+    found = matching_acls(image, search)
+    wanted = whole_number(page, 1, 10**9) or 1
+    shown, number, pages = page_items(found, wanted, rows_on_page(request, ACLS_ON_PAGE))
+    view = AclsView(
+        search=search,
+        rows=[acl_row(acl) for acl in shown],
+        matching=len(found),
+        total=len(acls_of(image, AclFilter())),
+        page=number,
+        pages=pages,
         resource_types=acl_words(ResourceType),
         pattern_types=acl_words(PatternType),
         operations=acl_words(AclOperation),
         permissions=acl_words(AclPermissionType),
-        mechanisms=list(SCRAM_MECHANISMS),
-        iterations=DEFAULT_ITERATIONS,
-        entity_types=ENTITY_TYPES,
-        quota_keys=QUOTA_KEYS,
-        error=error,
-        given=given,
     )
+    return render(request, "acls.html", page=page_of(request, TITLE, "/rights"), view=view)
 
 
-def access_control_page(
+@router.get("/scram")
+async def scram_users(request: Request, _caller: PastAdmin) -> Response:
+    """Return the tab of SCRAM users."""
+    return scram_page(request)
+
+
+def scram_page(
     request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
 ) -> Response:
-    """Return the page; `error` and `given` after one of its forms was refused."""
-    view = access_control_view(services_of(request).cluster.image, error, given)
-    return render(request, "access_control.html", status, page=page_of(request, TITLE, "/rights"), view=view)
+    """Return the tab of SCRAM users; `error` and `given` after its form was refused."""
+    image = services_of(request).cluster.image
+    rows = [
+        ScramRow(name, SCRAM_MECHANISMS_BY_TYPE[kind].name, credential.iterations)
+        for kind in sorted(image.scram)
+        for name, credential in sorted(image.scram[kind].items())
+    ]
+    view = ScramView(
+        rows=rows, mechanisms=list(SCRAM_MECHANISMS), iterations=DEFAULT_ITERATIONS, error=error, given=given
+    )
+    return render(request, "scram.html", status, page=page_of(request, TITLE, "/rights"), view=view)
 
 
-@router.get("/rights")
-async def access_control(request: Request, _caller: PastAdmin) -> Response:
-    """Return the page."""
-    return access_control_page(request)
+@router.get("/quotas")
+async def quotas(request: Request, _caller: PastAdmin) -> Response:
+    """Return the tab of client quotas."""
+    return quotas_page(request)
+
+
+def quotas_page(
+    request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
+) -> Response:
+    """Return the tab of client quotas; `error` and `given` after its form was refused."""
+    rows = quota_rows(services_of(request).cluster.image)
+    view = QuotasView(rows=rows, entity_types=ENTITY_TYPES, quota_keys=QUOTA_KEYS, error=error, given=given)
+    return render(request, "quotas.html", status, page=page_of(request, TITLE, "/rights"), view=view)
+
+
+@router.get("/tokens")
+async def tokens(request: Request, _caller: PastAdmin) -> Response:
+    """Return the tab of delegation tokens."""
+    return tokens_page(request)
+
+
+def tokens_page(
+    request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
+) -> Response:
+    """Return the tab of delegation tokens; `error` and `given` after its form was refused."""
+    image = services_of(request).cluster.image
+    view = TokensView(rows=token_rows(image), total=len(image.delegation_tokens), error=error, given=given)
+    return render(request, "delegation_tokens.html", status, page=page_of(request, TITLE, "/rights"), view=view)

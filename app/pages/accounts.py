@@ -1,4 +1,4 @@
-"""The users of this dashboard: roles, login links, sessions. The page also lists the API tokens."""
+"""The users of this dashboard: roles, login links, sessions. The tab of API tokens is in `api_tokens`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.db.models import ROLES, ApiToken, User
+from app.db.models import ROLES, User
 from app.http.errors import FORM_REFUSED
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
@@ -23,45 +23,52 @@ TITLE = "Users and tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class AccountsView:
-    """Model of accounts.html; `secret` is shown on this page once."""
+class UsersView:
+    """Model of users.html; `link` is shown on this page once. `refused` and `name` are of a refused form."""
 
     users: Sequence[User]
-    tokens: Sequence[ApiToken]
     roles: Sequence[str] = ROLES
-    secret: str = ""
-    secret_label: str = ""
+    link: str = ""
+    link_label: str = ""
     error: str = ""
+    refused: str = ""
+    name: str = ""
 
 
-async def accounts_page(request: Request, status: int = 200, **more: str) -> Response:
-    """Return the page; `more` are the fields of AccountsView with a default."""
-    security = services_of(request).security
-    view = AccountsView(await security.users(), await security.tokens(), **more)
-    return render(request, "accounts.html", status, page=page_of(request, TITLE, "/access"), view=view)
+async def users_page(request: Request, status: int = 200, **more: str) -> Response:
+    """Return the tab of users; `more` are the fields of UsersView with a default."""
+    view = UsersView(await services_of(request).security.users(), **more)
+    return render(request, "users.html", status, page=page_of(request, TITLE, "/access"), view=view)
 
 
-def refused_on_accounts_page(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
-    """Wrap a handler so that an AccountError is shown on the page of users and tokens."""
+def refused_on_page(
+    page: Callable[..., Awaitable[Response]], *, is_form: bool = False
+) -> Callable[[Callable[..., Awaitable[Response]]], Callable[..., Awaitable[Response]]]:
+    """Wrap a handler so that an AccountError is shown on its tab, with `is_form` in its form with the typed name."""
 
-    @wraps(handler)
-    async def shown(request: Request, **given: Any) -> Response:
-        try:
-            return await handler(request, **given)
-        except AccountError as refused:
-            return await accounts_page(request, FORM_REFUSED, error=str(refused))
+    def wrapped(handler: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+        @wraps(handler)
+        async def shown(request: Request, **given: Any) -> Response:
+            try:
+                return await handler(request, **given)
+            except AccountError as refused:
+                if is_form:
+                    return await page(request, FORM_REFUSED, refused=str(refused), name=given.get("name", ""))
+                return await page(request, FORM_REFUSED, error=str(refused))
 
-    return shown
+        return shown
+
+    return wrapped
 
 
 @router.get("")
 async def accounts(request: Request, _caller: Admin) -> Response:
     """Return the page."""
-    return await accounts_page(request)
+    return await users_page(request)
 
 
 @router.post("/users")
-@refused_on_accounts_page
+@refused_on_page(users_page, is_form=True)
 async def add_user(
     request: Request, caller: Admin, name: Annotated[str, Form()] = "", role: Annotated[str, Form()] = "viewer"
 ) -> Response:
@@ -71,7 +78,7 @@ async def add_user(
 
 
 @router.post("/users/{name}/login-link")
-@refused_on_accounts_page
+@refused_on_page(users_page)
 async def login_link(request: Request, caller: Admin, name: str) -> Response:
     """Create a one-time login link for a user."""
     return await _link_page(request, caller, name)
@@ -80,7 +87,7 @@ async def login_link(request: Request, caller: Admin, name: str) -> Response:
 async def _link_page(request: Request, caller: Admin, name: str) -> Response:
     security = services_of(request).security
     link = await security.login_link(caller.principal, name, base_url_of(request), caller.info)
-    return await accounts_page(request, secret=link, secret_label=f"Login link for {name}: valid once, for 24 hours.")
+    return await users_page(request, link=link, link_label=f"Login link for {name}: valid once, for 24 hours.")
 
 
 async def active_tokens_of(request: Request, name: str) -> list[str]:
@@ -101,7 +108,7 @@ def _path(name: str, rest: str = "") -> str:
 
 
 @router.post("/users/{name}/role")
-@refused_on_accounts_page
+@refused_on_page(users_page)
 async def change_role(
     request: Request,
     caller: Admin,
@@ -141,7 +148,7 @@ async def change_role(
 
 
 @router.post("/users/{name}/delete")
-@refused_on_accounts_page
+@refused_on_page(users_page)
 async def delete_user(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview the deletion of a user; with confirmed=yes delete the user."""
     security = services_of(request).security
@@ -174,7 +181,7 @@ async def delete_user(request: Request, caller: Admin, name: str, confirmed: Ann
 
 
 @router.post("/users/{name}/end-sessions")
-@refused_on_accounts_page
+@refused_on_page(users_page)
 async def end_sessions(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview which sessions of a user end; with confirmed=yes end them. The caller's own session stays."""
     security = services_of(request).security

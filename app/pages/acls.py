@@ -1,5 +1,6 @@
 """ACLs of the cluster: creating and deleting one, with a preview."""
 
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -14,6 +15,32 @@ from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 
 router = APIRouter(include_in_schema=False, prefix="/rights/acls")
+
+
+def filter_of(acl: StandardAcl) -> AclFilter:
+    """Return the filter that only this ACL matches."""
+    return AclFilter(
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+def acl_of(given: Mapping[str, str]) -> StandardAcl:
+    """Return the ACL with these fields in words. Raises KafkaError INVALID_REQUEST."""
+    return StandardAcl(
+        resource_type=parse_acl_word(ResourceType, given.get("resource_type", ""), "resource_type"),
+        resource_name=given.get("resource_name", ""),
+        pattern_type=parse_acl_word(PatternType, given.get("pattern_type", ""), "pattern_type"),
+        principal=given.get("principal", ""),
+        host=given.get("host", ""),
+        operation=parse_acl_word(AclOperation, given.get("operation", ""), "operation"),
+        permission_type=parse_acl_word(AclPermissionType, given.get("permission", ""), "permission"),
+    )
 
 
 class AclForm:
@@ -41,16 +68,7 @@ class AclForm:
 
     def acl(self) -> StandardAcl:
         """Return the ACL. Raises KafkaError INVALID_REQUEST."""
-        given = dict(self.fields)
-        return StandardAcl(
-            resource_type=parse_acl_word(ResourceType, given["resource_type"], "resource_type"),
-            resource_name=given["resource_name"],
-            pattern_type=parse_acl_word(PatternType, given["pattern_type"], "pattern_type"),
-            principal=given["principal"],
-            host=given["host"],
-            operation=parse_acl_word(AclOperation, given["operation"], "operation"),
-            permission_type=parse_acl_word(AclPermissionType, given["permission"], "permission"),
-        )
+        return acl_of(dict(self.fields))
 
 
 FormDep = Annotated[AclForm, Depends()]
@@ -59,7 +77,6 @@ FormDep = Annotated[AclForm, Depends()]
 def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: bool) -> ConfirmView:
     row = acl_row(acl)
     exists = services_of(request).cluster.image.acls.contains(acl)
-    what = f"{row.permission} {row.operation} on {row.resource} ({row.pattern}) to {row.principal} from {row.host}"
     given = dict(form.fields)
     return ConfirmView(
         title="Create ACL" if is_new else "Delete ACL",
@@ -68,7 +85,7 @@ def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: 
         back_url="/rights",
         action=f"/rights/acls{'' if is_new else '/delete'}",
         button="Create ACL" if is_new else "Delete ACL",
-        changes=[(what, "exists" if exists else "none", "exists" if is_new else "deleted")],
+        changes=[(row.text, "exists" if exists else "none", "exists" if is_new else "deleted")],
         consequences=[
             "Takes effect at once, on open connections too.",
             *(["A DENY overrides every ALLOW."] if row.permission == "DENY" and is_new else []),
@@ -102,18 +119,9 @@ async def delete_acl(
 ) -> Response:
     """Preview the deletion of an ACL; with confirmed=yes delete it."""
     acl = form.acl()
-    wanted = AclFilter(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
 
     async def apply() -> Flash:
-        offset, deleted = await services_of(request).actions.acls.delete(caller, wanted)
+        offset, deleted = await services_of(request).actions.acls.delete(caller, filter_of(acl))
         return Flash("good", f"ACL deleted at offset {offset}." if deleted else "The ACL no longer exists.")
 
     view = _confirm_view(request, form, acl, is_new=False)

@@ -1,6 +1,8 @@
 """API tokens: creating one, whose secret is shown once, and revoking one."""
 
 import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
@@ -8,18 +10,44 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.db.base import utc_now
+from app.db.models import ROLES, ApiToken
 from app.http.errors import FORM_REFUSED
-from app.pages.accounts import TITLE, accounts_page, active_tokens_of, refused_on_accounts_page
+from app.pages.accounts import TITLE, active_tokens_of, refused_on_page
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import whole_number
+from app.pages.frame import page_of, render, whole_number
 from app.services import Admin, services_of
 
 router = APIRouter(include_in_schema=False, prefix="/access/tokens")
 
 
+@dataclass(frozen=True, slots=True)
+class ApiTokensView:
+    """Model of api_tokens.html; `secret` is shown on this page once. `refused` and `name` are of a refused form."""
+
+    tokens: Sequence[ApiToken]
+    roles: Sequence[str] = ROLES
+    secret: str = ""
+    secret_label: str = ""
+    error: str = ""
+    refused: str = ""
+    name: str = ""
+
+
+async def tokens_page(request: Request, status: int = 200, **more: str) -> Response:
+    """Return the tab of API tokens; `more` are the fields of ApiTokensView with a default."""
+    view = ApiTokensView(await services_of(request).security.tokens(), **more)
+    return render(request, "api_tokens.html", status, page=page_of(request, TITLE, "/access"), view=view)
+
+
+@router.get("")
+async def api_tokens(request: Request, _caller: Admin) -> Response:
+    """Return the tab."""
+    return await tokens_page(request)
+
+
 @router.post("")
-@refused_on_accounts_page
+@refused_on_page(tokens_page, is_form=True)
 async def add_token(
     request: Request,
     caller: Admin,
@@ -30,18 +58,17 @@ async def add_token(
     """Create an API token and return the page with its secret."""
     valid = whole_number(days, 1, 3650) if days.strip() else None
     if days.strip() and valid is None:
-        return await accounts_page(
-            request, FORM_REFUSED, error=f"'{days.strip()[:40]}' is not a number of days from 1 to 3650."
-        )
+        error = f"'{days.strip()[:40]}' is not a number of days from 1 to 3650."
+        return await tokens_page(request, FORM_REFUSED, refused=error, name=name)
     expires_at = None if valid is None else utc_now() + dt.timedelta(days=valid)
     made, text = await services_of(request).security.add_token(
         caller.principal, name=name.strip(), role=role, scopes=[], expires_at=expires_at, info=caller.info
     )
-    return await accounts_page(request, secret=text, secret_label=f"API token {made.name}.")
+    return await tokens_page(request, secret=text, secret_label=f"API token {made.name}.")
 
 
 @router.post("/{name}/revoke")
-@refused_on_accounts_page
+@refused_on_page(tokens_page)
 async def revoke_token(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview what revoking a token ends; with confirmed=yes revoke it for good."""
     security = services_of(request).security
@@ -59,7 +86,7 @@ async def revoke_token(request: Request, caller: Admin, name: str, confirmed: An
         title=f"Revoke API token {name}",
         active="/access",
         back=TITLE,
-        back_url="/access",
+        back_url="/access/tokens",
         action=f"/access/tokens/{quote(name, safe='')}/revoke",
         button="Revoke token",
         changes=[(f"API token {name}", "active", "revoked")],

@@ -29,7 +29,7 @@ PARTITIONS_ON_PAGE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker in the list."""
+    """One broker in the list; `why` says why its size is not known, or not new."""
 
     id: int
     state: str
@@ -39,15 +39,17 @@ class BrokerRow:
     leaders: int
     out_of_sync: int
     size_bytes: int | None
+    why: str
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersView:
-    """Model of brokers.html."""
+    """Model of brokers.html. `notes` say why sizes of active brokers are not known, or not new."""
 
     summary: str
     rows: Sequence[BrokerRow]
+    notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,19 @@ def broker_row(broker: BrokerRegistration, table: TopicTable, log_dirs: LogDirs)
         leaders=totals.leaders_of.get(broker.id, 0),
         out_of_sync=totals.out_of_sync_of.get(broker.id, 0),
         size_bytes=log_dirs.size_bytes,
+        why=_why_unknown(broker, log_dirs),
         epoch=broker.epoch,
     )
+
+
+def _why_unknown(broker: BrokerRegistration, log_dirs: LogDirs) -> str:
+    if log_dirs is NOT_IN_LOG:
+        return "The metadata log does not tell sizes."
+    if log_dirs.error:
+        return f"Broker {broker.id} does not answer: {log_dirs.error}"
+    if log_dirs.asked_at is not None:
+        return ""
+    return f"Broker {broker.id} {'is fenced and not asked' if broker.fenced else 'has not answered yet'}."
 
 
 def log_dirs_view(image: MetadataImage, broker: BrokerRegistration, log_dirs: LogDirs) -> LogDirsView:
@@ -171,7 +184,8 @@ def brokers_view(image: MetadataImage, table: TopicTable, log_dirs: Mapping[int,
         for _, broker in sorted(image.cluster.brokers.items())
     ]
     fenced = sum(row.state == "FENCED" for row in rows)
-    return BrokersView(f"{len(rows)} registered, {fenced} fenced", rows)
+    notes = dict.fromkeys(row.why for row in rows if row.why and row.state != "FENCED")
+    return BrokersView(f"{len(rows)} registered, {fenced} fenced", rows, list(notes))
 
 
 def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistration, log_dirs: LogDirs) -> BrokerView:

@@ -30,6 +30,7 @@ router = APIRouter(include_in_schema=False)
 NO_STATIC_CONFIGS: Final = (
     "This broker has not answered with its server.properties yet: only dynamic configs and defaults are shown."
 )
+NO_DEFAULTS: Final = "No broker has answered with its server.properties yet: inherited values may be others."
 CLUSTER_WIDE_NOTE: Final = (
     "These values apply to all brokers, unless a broker has another. They override server.properties, not shown here."
 )
@@ -262,6 +263,7 @@ def topic_target(services: Services, name: str) -> ConfigTarget:
         parents="Topics",
         parents_url="/topics",
         tabs="topic",
+        note="" if cluster.static_configs.of_any() else NO_DEFAULTS,
         path=f"topics/{name}/configs",
         own=ConfigSource.DYNAMIC_TOPIC_CONFIG,
         role=Role.EDITOR,

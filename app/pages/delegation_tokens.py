@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from app.cluster.delegation_tokens import AT_ONCE, DEFAULT_PERIOD, CreatedToken, read_hmac, split_principal
 from app.http.errors import FORM_REFUSED, NotFoundError
-from app.pages.access_control import TITLE, access_control_page, date_of
+from app.pages.access_control import TITLE, date_of, tokens_page
 from app.pages.confirm import ConfirmView, Input, cluster_curl, confirm_page, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, moment, page_of, render, whole_number
@@ -74,7 +74,7 @@ async def create(
         allowed, lifetime_ms = read_renewers(renewers), read_hours(hours, DEFAULT_PERIOD)
     except ValueError as wrong:
         given = {"token-owner": owner, "token-renewers": renewers, "token-hours": hours}
-        return access_control_page(request, str(wrong), FORM_REFUSED, given)
+        return tokens_page(request, str(wrong), FORM_REFUSED, given)
 
     async def apply() -> Response:
         created = await services_of(request).actions.delegation_tokens.create(caller, wanted, allowed, lifetime_ms)
@@ -88,7 +88,7 @@ async def create(
         title="Create delegation token",
         active="/rights",
         back=TITLE,
-        back_url="/rights",
+        back_url="/rights/tokens",
         action="/rights/tokens",
         button="Create token",
         changes=[
@@ -137,7 +137,7 @@ def _change_view(request: Request, token: DelegationToken, kind: Kind) -> Confir
         title="Expire delegation token" if is_end else "Renew delegation token",
         active="/rights",
         back=TITLE,
-        back_url="/rights",
+        back_url="/rights/tokens",
         action=f"/rights/tokens/{token.token_id}/{kind}",
         button="Expire token" if is_end else "Renew token",
         changes=[

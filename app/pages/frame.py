@@ -6,7 +6,7 @@ A page is a frozen view model and a template, whose first line says what it need
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from fastapi import Request
@@ -18,6 +18,7 @@ from app.cluster.brokers import BrokerInUseError
 from app.http.errors import CHANGE_REFUSED, of_connection, of_kafka
 from app.http.locations import htmx_redirect, redirect
 from app.http.templating import make_environment, static_files
+from app.pages.columns import columns_of
 from app.pages.flash import Flash, clear_flash, set_flash, take_flash
 from app.pages.live import Live, Subject, live_state
 from app.pages.navigation import Group, navigation_of
@@ -105,21 +106,25 @@ def moment(value: dt.datetime | None) -> str:
 
 
 def when(value: dt.datetime | None, now: dt.datetime | None = None) -> Markup:
-    """Return a timestamp as the time since then, with the timestamp itself on hover. live.js renews it."""
+    """Return a timestamp as the time since or until then, with the timestamp itself on hover. live.js renews it."""
     if value is None:
         return Markup("never")
-    seconds = max(0.0, ((now or dt.datetime.now(dt.UTC)) - value.astimezone(dt.UTC)).total_seconds())
+    seconds = ((now or dt.datetime.now(dt.UTC)) - value.astimezone(dt.UTC)).total_seconds()
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         value.astimezone(dt.UTC).isoformat(timespec="seconds"), moment(value), since(seconds)
     )
 
 
 def since(seconds: float) -> str:
-    """Return a past time in words; live.js has the same rule."""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length or (unit == "min" and seconds >= length):
-            return f"{int(seconds // length)} {unit} ago"
-    return "just now" if seconds < 5 else f"{int(seconds)} s ago"
+    """Return a past time in words, a negative number as a time to come; live.js has the same rule."""
+    if -5 < seconds < 5:
+        return "just now"
+    length = abs(seconds)
+    for unit, size_of, least in (("d", 86_400, 2), ("h", 3_600, 2), ("min", 60, 1), ("s", 1, 1)):
+        if length >= least * size_of:
+            words = f"{int(length // size_of)} {unit}"
+            return f"{words} ago" if seconds > 0 else f"in {words}"
+    raise AssertionError("five seconds or more have a unit")
 
 
 def age(milliseconds: int) -> str:
@@ -225,6 +230,12 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
     )
 
 
+def may(request: Request, role: Role) -> bool:
+    """Return whether the user of a page of the present has at least this role."""
+    user = visitor_of(request)
+    return services_of(request).cluster.past is None and user is not None and user.role >= role
+
+
 def address_of(request: Request) -> str:
     """Return path and query of a page that can be opened again, "" for the answer to a form."""
     if request.method != "GET":
@@ -240,9 +251,19 @@ def rows_on_page(request: Request, usual: int) -> int:
 def render(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
     """Return a page or a fragment, which must not be cached.
 
-    Templates get the address as `here` for the downloads of their tables, empty for what is no answer to a GET.
+    Templates get the address as `here` for the downloads of their tables, empty for what is no answer to a GET, whether
+    the user `may_edit` what they show, and `columns_of` tables.
     """
-    text = environment().get_template(template).render(here=address_of(request), **context)
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            here=address_of(request),
+            may_edit=may(request, Role.EDITOR),
+            columns_of=partial(columns_of, request),
+            **context,
+        )
+    )
     response = HTMLResponse(stay_in_past(request, text), status)
     response.headers["Cache-Control"] = "no-store"
     if "page" in context:

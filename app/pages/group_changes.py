@@ -176,7 +176,7 @@ async def reset(
         if confirmed:
             offsets = read_plan(plan)
             scenario: Scenario = ToOffsets(offsets)
-            named: Named | None = _by_topic(offsets)
+            named: Named | None = by_topic(offsets)
         else:
             scenario, named = read_scenario(way, value, int(time.time() * 1000)), read_topics(topics)
     except ValueError as wrong:
@@ -214,13 +214,14 @@ async def reset(
         button="Set offsets",
         changes=[],
         curl=cluster_curl(request, "POST", f"consumer-groups/{segment_of(group)}/offsets:reset", body),
-        command=_command(_tool(request, group), way, value, topics),
+        command=_command(tool_of(request, group), way, value, topics),
         fields=[("group", quote(group))],
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
 
 
-def _by_topic(offsets: Mapping[TopicPartition, int]) -> Named:
+def by_topic(offsets: Mapping[TopicPartition, int]) -> Named:
+    """Return the partitions of a plan by topic."""
     found: dict[str, set[int] | None] = {}
     for topic, index in offsets:
         indexes = found.setdefault(topic, set())
@@ -247,7 +248,7 @@ def _body(way: str, value: str, named: Named | None) -> dict[str, object]:
     return {**wanted, "topics": topics}
 
 
-def _tool(request: Request, group: str) -> str:
+def tool_of(request: Request, group: str) -> str:
     """Return the beginning of the command of Kafka's tool for this type of group."""
     name = TOOLS.get(services_of(request).cluster.groups.type_of(group), "kafka-consumer-groups.sh")
     return f"{name} --bootstrap-server BROKER:PORT --group {shlex.quote(group)}"
@@ -302,7 +303,7 @@ async def delete_offsets(
             "Refused while a member subscribes to the topic.",
         ],
         curl="",
-        command=f"{_tool(request, group)} --delete-offsets --topic {shlex.quote(topic)}",
+        command=f"{tool_of(request, group)} --delete-offsets --topic {shlex.quote(topic)}",
         fields=[("group", quote(group)), ("topic", topic)],
         dangerous=True,
     )
@@ -395,7 +396,7 @@ async def _delete(request: Request, caller: GroupEditor, group: str, typed: str,
         changes=[("Group", group, "deleted")],
         consequences=["Members that join later begin where `auto.offset.reset` says."],
         curl=cluster_curl(request, "DELETE", f"consumer-groups/{segment_of(group)}"),
-        command=f"{_tool(request, group)} --delete",
+        command=f"{tool_of(request, group)} --delete",
         fields=[("group", quote(group))],
         type_name=group if is_typable else "",
         dangerous=True,

@@ -1,6 +1,7 @@
 """Groups of all types: the list, and one group with its members and its lag. Every figure has its age."""
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -14,7 +15,7 @@ from app.cluster.groups import GroupLag, GroupList, ListedGroup, check_group_id
 from app.cluster.lag_history import LagTrend
 from app.http.errors import NotFoundError
 from app.http.locations import htmx_push
-from app.pages.frame import duration, number, page_items, page_of, render, whole_number
+from app.pages.frame import counted, duration, number, page_items, page_of, render, whole_number
 from app.pages.group_links import group_path
 from app.pages.placement_charts import sparkline
 from app.services import Reader, services_of
@@ -248,35 +249,54 @@ def list_notes(listed: GroupList) -> list[str]:
     return notes
 
 
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """The search and filters of an address; parameters that are not valid are ignored."""
+
+    search: str
+    type: str
+    state: str
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "GroupFilter":
+        """Return the filter of a query."""
+        wanted_type = next((each for each in TYPES if each == query.get("type")), "")
+        wanted_state = next((each for each in STATES if each == query.get("state")), "")
+        return cls(query.get("q", "")[:2_000], wanted_type, wanted_state)
+
+    def matches(self, group: ListedGroup) -> bool:
+        """Whether the group is listed."""
+        is_found = self.search.lower() in group.group_id.lower()
+        return is_found and self.type in {"", group.type} and self.state in {"", group.state}
+
+
+def row_notes(rows: Sequence[GroupRow]) -> list[str]:
+    """Return why members are not known, a line for each reason."""
+    reasons = Counter(row.why for row in rows if row.members is None and row.why)
+    return [f"{counted(count, 'group')} without members and lag: {why}" for why, count in reasons.items()]
+
+
 async def groups_view(request: Request, query: Mapping[str, str]) -> GroupsView:
-    """Return the page of an address; parameters that are not valid are ignored."""
+    """Return the page of an address."""
     cluster = services_of(request).cluster
-    groups = cluster.groups
-    search = query.get("q", "")[:2_000]
-    wanted_type = next((each for each in TYPES if each == query.get("type")), "")
-    wanted_state = next((each for each in STATES if each == query.get("state")), "")
-    unserved = unserved_note(cluster.image, wanted_type)
+    groups, wanted = cluster.groups, GroupFilter.of(query)
+    unserved = unserved_note(cluster.image, wanted.type)
     listed = await groups.list()
-    matching = [
-        each
-        for each in listed.groups
-        if search.lower() in each.group_id.lower()
-        and wanted_type in {"", each.type}
-        and wanted_state in {"", each.state}
-    ]
+    matching = [each for each in listed.groups if wanted.matches(each)]
     shown, page, pages = page_items(matching, whole_number(query.get("page", "1"), 1, 10**9) or 1, ROWS)
     lags = await groups.lags({each.group_id: each.coordinator for each in shown})
+    rows = [group_row(each, lags.get(each.group_id, NO_LAG)) for each in shown]
     return GroupsView(
-        search,
-        wanted_type,
-        wanted_state,
-        [group_row(each, lags.get(each.group_id, NO_LAG)) for each in shown],
+        wanted.search,
+        wanted.type,
+        wanted.state,
+        rows,
         len(matching),
         len(listed.groups),
         page,
         pages,
         listed.asked_at,
-        [*list_notes(listed), *([unserved] if unserved else [])],
+        [*list_notes(listed), *([unserved] if unserved else []), *row_notes(rows)],
     )
 
 

@@ -209,7 +209,7 @@ def _matching(text: str, image: MetadataImage) -> tuple[list[TopicImage], str]:
         if "*" in word:
             pattern = re.compile(".*".join(map(re.escape, re.split(r"\*+", word))))
             found = {name for name in names if pattern.fullmatch(name)}
-            if not found:
+            if not found and word.strip("*"):
                 return [], f"No topic matches '{word[:249]}'."
             chosen |= found
         elif word in image.topics.by_name:

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.http.errors import FORM_REFUSED
-from app.pages.access_control import ENTITY_TYPES, TITLE, access_control_page, entity_text
+from app.pages.access_control import BYTE_RATE, ENTITY_TYPES, TITLE, entity_text, quotas_page, value_words
+from app.pages.config_values import BYTES, parsed
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import amount
@@ -30,10 +31,11 @@ def read_entity(fields: Mapping[str, str]) -> ClientQuotaEntity:
     return tuple(entity)
 
 
-def read_value(text: str) -> float | None:
-    """Return the value of a quota, None for empty text. Raises ValueError in words."""
+def read_value(key: str, text: str) -> float | None:
+    """Return the value of a quota, None for empty text; bytes may have a unit. Raises ValueError in words."""
+    plain = parsed(text, BYTES if key.endswith(BYTE_RATE) else None)
     try:
-        value = float(text) if text else None
+        value = float(plain) if plain else None
     except ValueError:
         raise ValueError(f"'{text[:40]}' is not a number.") from None
     if value is not None and not 0 < value < float("inf"):
@@ -48,11 +50,9 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     key = form.get("key", "")
     try:
-        entity, value = read_entity(form), read_value(form.get("value", "").strip())
+        entity, value = read_entity(form), read_value(key, form.get("value", "").strip())
     except ValueError as error:
-        return access_control_page(
-            request, str(error), FORM_REFUSED, {f"quota-{name}": given for name, given in form.items()}
-        )
+        return quotas_page(request, str(error), FORM_REFUSED, {f"quota-{name}": given for name, given in form.items()})
 
     async def alter(*, validate_only: bool) -> Flash:
         offset = await services.actions.quotas.alter(caller, entity, {key: value}, validate_only=validate_only)
@@ -69,14 +69,14 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
         title="Change client quota",
         active="/rights",
         back=TITLE,
-        back_url="/rights",
+        back_url="/rights/quotas",
         action="/rights/quotas",
         button="Remove quota" if value is None else "Set quota",
         changes=[
             (
                 f"{key} of {entity_text(entity)}",
-                "none" if now is None else amount(now),
-                "none" if value is None else amount(value),
+                _value_text(key, now),
+                _value_text(key, value),
             )
         ],
         curl=cluster_curl(request, "POST", "client-quotas:alter", body),
@@ -90,3 +90,10 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
         apply=lambda: alter(validate_only=False),
         dry_run=lambda: alter(validate_only=True),
     )
+
+
+def _value_text(key: str, value: float | None) -> str:
+    if value is None:
+        return "none"
+    words = value_words(key, value)
+    return f"{amount(value)} ({words})" if words else amount(value)

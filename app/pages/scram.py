@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.http.errors import FORM_REFUSED
-from app.pages.access_control import DEFAULT_ITERATIONS, TITLE, access_control_page
+from app.pages.access_control import DEFAULT_ITERATIONS, TITLE, scram_page
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, go_to, refusal, whole_number
@@ -42,14 +42,16 @@ async def put_scram_user(
     }
     given = {"scram-name": name, "scram-mechanism": mechanism, "scram-iterations": iterations}
     if any(wrong.values()) or found is None or count is None:
-        return access_control_page(request, next(text for text, holds in wrong.items() if holds), FORM_REFUSED, given)
+        return scram_page(request, next(text for text, holds in wrong.items() if holds), FORM_REFUSED, given)
     existed = name in services.cluster.image.scram.get(found.type, {})
     try:
         offset = await services.actions.scram.put(caller, name, found, password, count)
     except REFUSALS as refused:
-        return access_control_page(request, *refusal(refused), given)
+        return scram_page(request, *refusal(refused), given)
     done = "changed" if existed else "created"
-    return go_to(request, "/rights", Flash("good", f"{found.name} credential of {name} {done} at offset {offset}."))
+    return go_to(
+        request, "/rights/scram", Flash("good", f"{found.name} credential of {name} {done} at offset {offset}.")
+    )
 
 
 @router.post("/delete")
@@ -73,7 +75,7 @@ async def delete_scram_user(
         title=f"Delete SCRAM credential of {name}",
         active="/rights",
         back=TITLE,
-        back_url="/rights",
+        back_url="/rights/scram",
         action="/rights/scram/delete",
         button="Delete credential",
         changes=[(f"{found.name} credential of {name}", "exists", "deleted")],

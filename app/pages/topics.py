@@ -1,20 +1,23 @@
 """The list of topics, and creating one, with a validation that changes nothing and every error beside its field."""
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.cluster.cluster import Cluster
 from app.cluster.log_dirs import LogDirs, topic_size
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.http.errors import FORM_REFUSED, UNEXPECTED
 from app.http.locations import htmx_push
 from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
-from app.pages.frame import REFUSALS, counted, go_to, page_of, refusal, render, rows_on_page, whole_number
+from app.pages.frame import REFUSALS, counted, duration, go_to, page_of, refusal, render, rows_on_page, whole_number
 from app.services import PastReader, TopicEditor, services_of
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.configs.effective_config import NodeConfigs, topic_config
@@ -24,6 +27,7 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 router = APIRouter(include_in_schema=False)
 
 ROWS: Final = 50
+TIME_MAX_MS: Final = 253_402_300_800_000  # year 10,000
 SIZES_SECONDS: Final = 0.03  # how long the list waits for sizes that brokers have not told yet
 FIELD_OF: Final = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "name",
@@ -37,17 +41,23 @@ FIELD_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TopicDetails:
-    """What the row of a topic shows beside its state. `size_bytes` counts all replicas, None if no broker told it."""
+    """What the row of a topic shows beside its state. `size_bytes` counts all replicas, None if no broker told it.
+
+    `changed_at` is the time of its last change, None if the kept changes have none.
+    """
 
     cleanup_policy: str
+    retention: str
     size_bytes: int | None
+    changed_at: dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsView:
     """Model of topics.html: one page of the list, with the search and sort order of its address.
 
-    `details` has an entry for each row, by name. `silent` are the active brokers that have not told their sizes.
+    `details` has an entry for each row, by name. `silent` says why active brokers have told no sizes.
+    `history_begins` is the offset of the first kept change.
     """
 
     search: str
@@ -61,7 +71,8 @@ class TopicsView:
     page: int
     pages: int
     details: Mapping[str, TopicDetails]
-    silent: Sequence[int] = ()
+    silent: Sequence[str] = ()
+    history_begins: int = 0
     problems: Sequence[str] = PROBLEMS
 
     def _filters(self) -> dict[str, str]:
@@ -83,8 +94,11 @@ class TopicsView:
         return f"{self.page_query}page={self.page}"
 
     def sort_query(self, key: SortKey) -> str:
-        """Return the query that sorts by `key`. A second click reverses the order; trouble starts with the worst."""
-        descending = not self.descending if key == self.sort else key == "trouble"
+        """Return the query that sorts by `key`. A second click reverses the order.
+
+        Trouble starts with the worst, changes with the newest.
+        """
+        descending = not self.descending if key == self.sort else key in {"trouble", "changed"}
         return urlencode({**self._filters(), "sort": key, **({"desc": "1"} if descending else {})})
 
 
@@ -93,7 +107,23 @@ async def current_topics(request: Request) -> TopicsView:
     cluster = services_of(request).cluster
     log_dirs = await cluster.log_dirs.of(cluster.image.cluster.brokers.values(), SIZES_SECONDS)
     rows = rows_on_page(request, ROWS)
-    return topics_view(cluster.image, cluster.topic_table, request.query_params, rows, log_dirs)
+    return topics_of(cluster, request.query_params, rows, log_dirs)
+
+
+def topics_of(
+    cluster: Cluster, query: Mapping[str, str], rows: int, log_dirs: Mapping[int, LogDirs] | None = None
+) -> TopicsView:
+    """Return the page of an address, with what the cluster knows of configs and changes."""
+    view = topics_view(
+        cluster.image,
+        cluster.topic_table,
+        query,
+        rows,
+        log_dirs,
+        nodes=cluster.topic_defaults(),
+        changed=cluster.topic_changes,
+    )
+    return replace(view, history_begins=cluster.history.oldest_offset)
 
 
 def topics_view(
@@ -102,10 +132,16 @@ def topics_view(
     query: Mapping[str, str],
     rows: int = ROWS,
     log_dirs: Mapping[int, LogDirs] | None = None,
+    *,
+    nodes: NodeConfigs | None = None,
+    changed: Mapping[UUID, int] | None = None,
 ) -> TopicsView:
-    """Return the page of an address; parameters that are not valid are ignored."""
-    answers = log_dirs or {}
-    nodes = NodeConfigs.of(image.configs)
+    """Return the page of an address; parameters that are not valid are ignored.
+
+    `nodes` has the configs that topics inherit, `changed` the times of their last changes.
+    """
+    answers, times = log_dirs or {}, changed or {}
+    inherited = nodes or NodeConfigs.of(image.configs)
     table.refresh(image)
     sort: SortKey = next((key for key in SORT_KEYS if key == query.get("sort")), "name")
     problem: Problem | None = next((each for each in PROBLEMS if each == query.get("problem")), None)
@@ -118,6 +154,7 @@ def topics_view(
         internal=internal,
         page=whole_number(query.get("page", "1"), 1, 10**9) or 1,
         page_size=rows,
+        changed=times,
     )
     return TopicsView(
         search,
@@ -130,19 +167,36 @@ def topics_view(
         found.topics,
         found.page,
         found.pages,
-        {
-            row.name: TopicDetails(
-                topic_config("cleanup.policy", image.configs.of(TOPIC, row.name), nodes) or "none",
-                topic_size(row.name, answers.values()),
-            )
-            for row in found.rows
-        },
-        [
-            broker.id
-            for _, broker in sorted(image.cluster.brokers.items())
-            if broker.id in answers and answers[broker.id].asked_at is None and not broker.fenced
-        ],
+        {row.name: _details(row, image, inherited, times, answers) for row in found.rows},
+        _silent(image, answers),
     )
+
+
+def _details(
+    row: TopicRow,
+    image: MetadataImage,
+    nodes: NodeConfigs,
+    changed: Mapping[UUID, int],
+    answers: Mapping[int, LogDirs],
+) -> TopicDetails:
+    configs, changed_ms = image.configs.of(TOPIC, row.name), changed.get(row.id, 0)
+    retention_ms = int(topic_config("retention.ms", configs, nodes) or -1)
+    return TopicDetails(
+        topic_config("cleanup.policy", configs, nodes) or "none",
+        "no limit" if retention_ms < 0 else duration(retention_ms),
+        topic_size(row.name, answers.values()),
+        dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC) if 0 < changed_ms < TIME_MAX_MS else None,
+    )
+
+
+def _silent(image: MetadataImage, answers: Mapping[int, LogDirs]) -> list[str]:
+    """Return why sizes are missing, for each active broker that has not told any."""
+    found = []
+    for broker_id, broker in sorted(image.cluster.brokers.items()):
+        answer = answers.get(broker_id)
+        if answer is not None and answer.asked_at is None and not broker.fenced:
+            found.append(f"broker {broker_id} ({answer.error or 'not answered yet'})")
+    return found
 
 
 @router.get("/topics")

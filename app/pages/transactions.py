@@ -93,7 +93,7 @@ def transaction_row(
         open_for,
         timeout,
         partitions,
-        "" if answer.error is None else str(answer.error),
+        str(answer.error) if answer.error is not None else "" if found else "The coordinator has not answered yet.",
     )
 
 

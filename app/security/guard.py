@@ -42,6 +42,7 @@ OPEN_PATHS: Final = frozenset(
 OPEN_PREFIXES: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_SECONDS: Final = 30
+FORM_FIELDS_MAX: Final = 10_000
 STRANGERS_BODY_SECONDS: Final = 5
 STREAMED_BODY: Final = "/records"
 """End of paths whose bodies may be several JSON documents."""
@@ -188,9 +189,11 @@ def _form_field(headers: Headers, body: bytes, name: str) -> str | None:
     if not headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded"):
         return None
     try:
-        return parse_qs(body.decode("utf-8"), max_num_fields=10_000).get(name, [None])[0]
+        return parse_qs(body.decode("utf-8"), max_num_fields=FORM_FIELDS_MAX).get(name, [None])[0]
     except ValueError:
-        raise BadRequestError("The form cannot be parsed.") from None
+        raise BadRequestError(
+            f"The form cannot be parsed, or has more than {FORM_FIELDS_MAX} fields. Nothing has changed."
+        ) from None
 
 
 def _with_cookie(send: Send, cookie: str) -> Send:

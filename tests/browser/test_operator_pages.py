@@ -160,7 +160,8 @@ def test_a_broker_is_unregistered_only_after_its_id_is_typed(product: Product, p
 
 
 def test_a_scram_user_is_created_and_deleted(product: Product, page: Page) -> None:
-    page.goto("/rights")
+    page.goto("/rights/scram")
+    page.get_by_role("button", name="Set a password…").click()
     page.get_by_label("User", exact=True).fill("alice")
     page.get_by_label("Password").fill("a secret of alice")
     page.get_by_label("Iterations").fill("100")
@@ -180,20 +181,20 @@ def test_a_scram_user_is_created_and_deleted(product: Product, page: Page) -> No
 
 
 def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
-    page.goto("/rights")
+    page.goto("/rights/quotas")
     quotas = page.locator("#quotas")
-    quotas.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Set a quota…").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("An entity is required: user, client-id, ip")
-    quotas.get_by_label("client-id", exact=True).fill("loader")
-    quotas.get_by_label("Value (empty: remove)").fill("many")
-    quotas.get_by_role("button", name="Preview").click()
+    page.get_by_label("client-id", exact=True).fill("loader")
+    page.get_by_label("Value (empty: remove)").fill("many")
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_contain_text("'many' is not a number.")
-    expect(quotas.get_by_label("client-id", exact=True)).to_have_value("loader")
-    quotas.get_by_label("client-id", exact=True).fill("loader")
-    quotas.get_by_label("Value (empty: remove)").fill("1048576")
-    quotas.get_by_role("button", name="Preview").click()
+    expect(page.get_by_label("client-id", exact=True)).to_have_value("loader")
+    page.get_by_label("Value (empty: remove)").fill("1 MiB")
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text(
-        re.compile(r"producer_byte_rate of client-id loader\s*none\s*1\s048\s576")
+        re.compile(r"producer_byte_rate of client-id loader\s*none\s*1\s048\s576 \(1 MiB\)")
     )
     page.get_by_role("button", name="Set quota").click()
     row = quotas.locator("tbody tr").filter(has_text="client-id loader")
@@ -205,11 +206,11 @@ def test_a_quota_is_set_and_removed(product: Product, page: Page) -> None:
 
 
 def test_a_delegation_token_is_refused_with_the_reason_when_tokens_are_disabled(product: Product, page: Page) -> None:
-    page.goto("/rights")
-    tokens = page.locator("#tokens")
-    tokens.get_by_label("Owner (empty: this dashboard's user)").fill("User:alice")
-    tokens.get_by_label("Renewers, one per line").fill("User:bob\nUser:carol")
-    tokens.get_by_role("button", name="Preview").click()
+    page.goto("/rights/tokens")
+    page.get_by_role("button", name="Create token…").click()
+    page.get_by_label("Owner (empty: this dashboard's user)").fill("User:alice")
+    page.get_by_label("Renewers, one per line").fill("User:bob\nUser:carol")
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text(re.compile(r"Owner\s*User:alice"))
     expect(page.locator("table.what")).to_contain_text("User:bob, User:carol")
     page.get_by_role("button", name="Create token").click()
@@ -218,33 +219,39 @@ def test_a_delegation_token_is_refused_with_the_reason_when_tokens_are_disabled(
 
 def test_an_acl_without_an_authorizer_is_refused_with_the_reason(product: Product, page: Page) -> None:
     page.goto("/rights")
+    page.get_by_role("button", name="Add ACL…").click()
     page.get_by_label("Principal").fill("User:alice")
     page.get_by_label("Resource name").fill("orders")
-    page.locator("#acls").get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text("ALLOW ALL on topic orders (literal) to User:alice from *")
     page.get_by_role("button", name="Create ACL").click()
     expect(page.get_by_role("alert")).to_contain_text("SECURITY_DISABLED")
 
 
 def test_lists_follow_the_cluster_and_keep_what_is_being_typed(product: Product, page: Page) -> None:
-    page.goto("/rights")
-    page.get_by_label("Principal").fill("User:half-typed")
     user = f"{product.cluster_path}/scram-users/elsewhere/credentials/SCRAM-SHA-256"
     quota = {
         "entity": [{"entity_type": "ip", "entity_name": "10.0.0.7"}],
         "data": [{"key": "connection_creation_rate", "value": 20}],
     }
     gone = {**quota, "data": [{"key": "connection_creation_rate", "value": None}]}
+    page.goto("/rights/scram")
+    page.get_by_role("button", name="Set a password…").click()
+    page.get_by_label("User", exact=True).fill("half-typed")
     try:
         assert product.call("PUT", user, {"password": "made by REST"})[0] == 204
-        assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", quota)[0] == 204
         expect(page.locator("#scram-list")).to_contain_text("elsewhere")
-        expect(page.locator("#quota-list")).to_contain_text("ip 10.0.0.7")
-        expect(page.get_by_label("Principal")).to_have_value("User:half-typed")
+        expect(page.get_by_label("User", exact=True)).to_have_value("half-typed")
+        expect(page.get_by_label("User", exact=True)).to_be_focused()
     finally:
         assert product.call("DELETE", user)[0] == 204
-        assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", gone)[0] == 204
     expect(page.locator("#scram-list")).not_to_contain_text("elsewhere")
+    page.goto("/rights/quotas")
+    try:
+        assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", quota)[0] == 204
+        expect(page.locator("#quota-list")).to_contain_text("ip 10.0.0.7")
+    finally:
+        assert product.call("POST", f"{product.cluster_path}/client-quotas:alter", gone)[0] == 204
     expect(page.locator("#quota-list")).not_to_contain_text("10.0.0.7")
     page.goto("/reassignments")
     register(product, 5)

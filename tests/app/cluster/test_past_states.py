@@ -31,6 +31,9 @@ PAGES = (
     "/changes",
     "/reassignments",
     "/rights",
+    "/rights/scram",
+    "/rights/quotas",
+    "/rights/tokens",
 )
 LISTS = (
     "topics",

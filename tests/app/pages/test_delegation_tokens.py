@@ -82,7 +82,7 @@ def test_a_token_is_previewed_before_it_is_created(web: LiveWeb, admin: httpx.Cl
     assert made.token_id in words(done)
     assert re.search(r"Delegation token created at offset \d+", words(done))
     hmac = words(done, "#hmac")
-    for path in ("/rights", f"/rights/tokens/{made.token_id}/renew", "/changes", "/audit"):
+    for path in ("/rights/tokens", f"/rights/tokens/{made.token_id}/renew", "/changes", "/audit"):
         shown = admin.get(path, headers=FORM)
         assert shown.status_code == 200
         assert hmac not in shown.text, path
@@ -98,7 +98,7 @@ def test_a_token_is_renewed_and_expired_and_the_page_says_what_changed(web: Live
     renew, end = (f"/rights/tokens/{made.token_id}/{kind}" for kind in ("renew", "end"))
     assert {renew, end} <= {
         each["href"]
-        for each in BeautifulSoup(admin.get("/rights", headers=FORM).text, "html.parser").select("#token-list a")
+        for each in BeautifulSoup(admin.get("/rights/tokens", headers=FORM).text, "html.parser").select("#token-list a")
     }
     page = BeautifulSoup(admin.get(renew, headers=FORM).text, "html.parser")
     assert re.search(

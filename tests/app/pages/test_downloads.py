@@ -18,9 +18,9 @@ from tests.app.live import LiveWeb
 from tests.app.pages.test_report_page import BODY, add_report
 
 TABLE = re.compile(r'<table(?: data-table="([a-z-]+)")?[^>]*>(.*?)</table>', re.DOTALL)
-WITHOUT_DOWNLOAD = {"confirm.html", "messages.html"}
-"""What a change would do is the answer to a form: no address shows it again. Records are cut on their page: REST and
-`conclave consume --json` give them whole."""
+WITHOUT_DOWNLOAD = {"confirm.html", "messages.html", "selection_results.html"}
+"""What a change would do, or has done, is the answer to a form: no address shows it again. Records are cut on their
+page: REST and `conclave consume --json` give them whole."""
 
 
 def test_every_table_of_the_templates_with_a_head_has_a_download() -> None:
@@ -96,6 +96,7 @@ def test_a_download_has_the_filter_the_order_and_the_page_that_is_shown_or_all(w
     assert [row["topic"] for row in rows] == topics[:9:-1]
     assert [line[0] for line in lines] == [f"'{name}" for name in topics[:9:-1]], "a formula for a spreadsheet"
     assert rows[0].pop("size") in (None, 0), "the broker is asked in the background"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", rows[0].pop("last_change"))
     assert rows[0] == {
         "topic": "-dl-059",
         "partitions": 1,
@@ -140,10 +141,25 @@ def test_every_table_on_every_page_can_be_downloaded(web: LiveWeb, topics: list[
         f"/moves/new?topics={topics[0]}",
         "/moves/new?goal=drain&step=where",
     ]
-    pages += [f"/topics/{topics[0]}", f"/topics/{topics[0]}/configs", "/features", "/plans", "/reports", "/rights"]
+    pages += [
+        f"/topics/{topics[0]}",
+        f"/topics/{topics[0]}/configs",
+        "/features",
+        "/plans",
+        "/reports",
+        "/rights/scram",
+        "/rights/quotas",
+    ]
+    pages += [
+        f"/reports/{run_id}",
+        "/audit",
+        "/access",
+        "/access/tokens",
+        "/reports/schedules/nightly",
+        "/fragments/brokers",
+    ]
     pages += ["/brokers/1/timeline", "/flaps", "/flaps/elections"]
     assert web.call(web.services.cluster.log_events.survey(30)).is_whole
-    pages += [f"/reports/{run_id}", "/audit", "/access", "/reports/schedules/nightly", "/fragments/brokers"]
     seen = set()
     for page in pages:
         html = web.client.get(page, headers={"Accept": "text/html"})

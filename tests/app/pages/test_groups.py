@@ -40,7 +40,7 @@ def test_the_list_and_the_group_have_the_numbers_of_the_broker(web: LiveWeb, nod
     groups.commit(node, "page-billing", TOPIC, {0: 4, 1: 5})
     with groups.member(node, "page-billing", TOPIC):
         listed = shown(web, "/groups?q=PAGE-BILL&type=Classic&state=Stable", '<td class="num">5</td>')
-        assert cells(listed, "page-billing")[:5] == ["page-billing", "classic", "Stable", "1", "5"]
+        assert cells(listed, "page-billing")[1:6] == ["page-billing", "classic", "Stable", "1", "5"]
         assert "from the brokers" in listed
         detail = page(web, "/groups/page-billing")
         assert cells(detail, f"{TOPIC}-0")[:6] == [TOPIC, "0", "4", "9", "5", "reader"]

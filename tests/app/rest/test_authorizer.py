@@ -224,7 +224,7 @@ def test_a_token_cannot_be_renewed_by_its_requester(web: LiveWeb) -> None:
 def test_the_hmac_of_a_token_is_stored_nowhere(web: LiveWeb, quorum: SecureQuorum) -> None:
     made = create_token(web)
     web.client.post(f"{web.cluster}/delegation-tokens:renew", json={"hmac": made.hmac})
-    page = web.client.get("/rights", headers={"Accept": "text/html"}).text
+    page = web.client.get("/rights/tokens", headers={"Accept": "text/html"}).text
     assert made.token_id in page
     audit = web.client.get("/v3/audit?resource=delegation-token/*").text
     assert made.token_id in audit

@@ -180,6 +180,7 @@ OWN = {
     "/account/sessions/{session_id}/end",
     "/account/end-other-sessions",
     "/theme",
+    "/columns",
 }
 """Changes that every role may make: they concern the caller."""
 

@@ -1,0 +1,120 @@
+"""The columns of wide tables, chosen by the reader and kept in a cookie for each table.
+
+A template asks `columns_of(TABLE)` and leaves out the cells of hidden columns, so that downloads, which read the cells
+of the page, have the same columns. The first column, which names the row, is always shown.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from app.http.errors import BadRequestError
+from app.http.locations import redirect, safe_next
+from app.pages.theme import YEAR_SECONDS
+from app.services import Reader
+
+router = APIRouter(include_in_schema=False)
+
+COOKIE_PREFIX: Final = "columns-"
+NONE: Final = "none"
+"""The cookie of a reader who has hidden all columns that can be hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that can be hidden: its key, its head, and whether it is shown before anything was chosen."""
+
+    key: str
+    label: str
+    is_usual: bool = True
+
+
+TABLES: Final[Mapping[str, Sequence[Column]]] = {
+    "topics": (
+        Column("partitions", "Partitions"),
+        Column("replication-factor", "Replication factor"),
+        Column("min-isr", "Min ISR"),
+        Column("health", "Health"),
+        Column("cleanup-policy", "Cleanup policy"),
+        Column("retention", "Retention", is_usual=False),
+        Column("size", "Size"),
+        Column("overrides", "Overrides"),
+        Column("last-change", "Last change"),
+        Column("topic-id", "Topic id", is_usual=False),
+    ),
+    "partitions": (
+        Column("leader", "Leader"),
+        Column("replicas", "Replicas"),
+        Column("isr", "ISR"),
+        Column("state", "State"),
+        Column("leader-epoch", "Leader epoch"),
+        Column("partition-epoch", "Partition epoch"),
+    ),
+    "brokers": (
+        Column("state", "State"),
+        Column("rack", "Rack"),
+        Column("endpoints", "Endpoints"),
+        Column("replicas", "Replicas"),
+        Column("leaders", "Leaders"),
+        Column("out-of-sync", "Out of sync"),
+        Column("size", "Size"),
+        Column("broker-epoch", "Broker epoch"),
+    ),
+    "groups": (
+        Column("type", "Type"),
+        Column("state", "State"),
+        Column("members", "Members"),
+        Column("lag", "Lag"),
+        Column("trend", "Last minutes"),
+        Column("coordinator", "Coordinator"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of one table; iterating yields each with whether it is shown."""
+
+    table: str
+    shown: frozenset[str]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.shown
+
+    def __iter__(self) -> Iterator[tuple[Column, bool]]:
+        return ((column, column.key in self.shown) for column in TABLES[self.table])
+
+
+def columns_of(request: Request, table: str) -> Columns:
+    """Return the columns that the reader has chosen; keys that do not exist are ignored."""
+    kept = request.cookies.get(COOKIE_PREFIX + table)
+    if kept is None:
+        return Columns(table, frozenset(column.key for column in TABLES[table] if column.is_usual))
+    wanted = kept.split(".")
+    return Columns(table, frozenset(column.key for column in TABLES[table] if column.key in wanted))
+
+
+@router.post("/columns")
+async def choose(
+    request: Request,
+    _caller: Reader,
+    table: Annotated[str, Form()] = "",
+    column: Annotated[list[str] | None, Form()] = None,
+    usual: Annotated[str, Form()] = "",
+    back: Annotated[str, Form()] = "/",
+) -> Response:
+    """Keep the columns of a table and return to the page `back`; with `usual` show the usual ones again."""
+    if table not in TABLES:
+        raise BadRequestError(f"table: '{table[:40]}' is not one of {', '.join(TABLES)}.")
+    response = redirect(safe_next(back))
+    if usual:
+        response.delete_cookie(COOKIE_PREFIX + table)
+        return response
+    keys = [each.key for each in TABLES[table] if each.key in (column or ())]
+    response.set_cookie(
+        COOKIE_PREFIX + table, ".".join(keys) or NONE, max_age=YEAR_SECONDS, samesite="lax", httponly=True
+    )
+    return response
