@@ -64,7 +64,7 @@ check: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q tests/test_tidy.py tests/test_dead_code.py
+	$(BIN)/pytest -q tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
 
 format: setup-test
 	$(BIN)/ruff format .
