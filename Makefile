@@ -3,6 +3,7 @@
 # make chaos: ten times 90 s of kills, pauses, broken links and voter changes on three real controllers under load, then five times
 #   90 s of kills, stops, pauses and full disks of a combined node under producers, commits and topic changes.
 # make costs: the most expensive request of every API against a real node (ARGS: names of APIs).
+# make screenshots: the pictures of docs/images, of three controllers and three Apache brokers in Chromium.
 # make test: set up the rest, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
 #   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
 #   so that the same commit gets the same verdict).
@@ -21,10 +22,10 @@ SHELL := /bin/bash
 
 LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup setup-test lock run test check format simulate chaos explore costs bench clean
+.PHONY: help setup setup-test lock run test check format simulate chaos explore costs screenshots bench clean
 
 help:
-	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | costs | bench | clean"
+	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | costs | screenshots | bench | clean"
 
 # Packages come from lock files with hashes. --no-compile: Python compiles what it imports; much of PySpark never is. What a
 # report's job and its workers import is compiled here, since the first report would wait for it, every one where the
@@ -89,6 +90,9 @@ chaos: setup-test
 
 explore: setup-test
 	$(BIN)/python -m tests.explore --minutes $(MINUTES)
+
+screenshots: setup-test
+	$(BIN)/python -m tests.screenshots
 
 costs: setup-test
 	$(BIN)/python -m tests.hostile.explore_costs $(ARGS)

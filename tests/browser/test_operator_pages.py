@@ -125,7 +125,7 @@ def test_a_plan_is_saved_approved_started_and_cancelled(product: Product, page: 
 
 def test_a_feature_level_is_validated_before_it_is_changed(product: Product, page: Page) -> None:
     page.goto("/features")
-    row = page.locator("tbody tr").filter(has_text="metadata.version")
+    row = page.locator("#levels tbody tr").filter(has_text="metadata.version")
     expect(row).to_contain_text("30 (4.3-IV0)")
     nodes = len(product.call("GET", f"{product.cluster_path}/brokers")[1]["data"])
     expect(row).to_contain_text(f"7 to 30, by {nodes} of {nodes} node")
@@ -143,7 +143,8 @@ def test_a_feature_level_is_validated_before_it_is_changed(product: Product, pag
     expect(page.get_by_role("status")).to_contain_text(
         "eligible.leader.replicas.version set to level 0 (off) at offset"
     )
-    expect(page.locator("tbody tr").filter(has_text="eligible.leader.replicas.version")).to_contain_text("0 (off)")
+    row = page.locator("#levels tbody tr").filter(has_text="eligible.leader.replicas.version")
+    expect(row).to_contain_text("0 (off)")
 
 
 def test_a_broker_is_unregistered_only_after_its_id_is_typed(product: Product, page: Page) -> None:
@@ -163,13 +164,13 @@ def test_a_scram_user_is_created_and_deleted(product: Product, page: Page) -> No
     page.goto("/rights/scram")
     page.get_by_role("button", name="Set a password…").click()
     page.get_by_label("User", exact=True).fill("alice")
-    page.get_by_label("Password").fill("a secret of alice")
+    page.get_by_label("Password", exact=True).fill("a secret of alice")
     page.get_by_label("Iterations").fill("100")
     page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("alert")).to_contain_text("Iterations must be a whole number from 4096 to 16384.")
     expect(page.get_by_label("User", exact=True)).to_have_value("alice")
-    expect(page.get_by_label("Password")).to_have_value("")
-    page.get_by_label("Password").fill("a secret of alice")
+    expect(page.get_by_label("Password", exact=True)).to_have_value("")
+    page.get_by_label("Password", exact=True).fill("a secret of alice")
     page.get_by_label("Iterations").fill("4096")
     page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("status")).to_contain_text("SCRAM-SHA-256 credential of alice created at offset")
