@@ -73,7 +73,7 @@ format: setup-test
 
 test: setup-test check
 	$(BIN)/python -m tests.needs
-	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
+	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
 
 lock: setup-test
 	$(BIN)/pip install --quiet --disable-pip-version-check uv

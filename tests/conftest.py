@@ -8,6 +8,7 @@ tree): no examples are kept from earlier runs, and no constants are taken from t
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,13 +32,22 @@ providers.is_local_module_file = lambda _path: False  # else the order of import
 LONG_MODULES = (
     "simulator/test_simulator.py",
     "install/test_install.py",
-    "app/reports/test_masters.py",
-    "app/reports/test_runner.py",
     "interop/brokers/test_three_brokers.py",
+    "app/reports/test_masters.py",
+    "browser/test_accessibility.py",
+    "app/reports/test_runner.py",
+    "app/reports/test_report.py",
     "interop/brokers/test_executed_plans.py",
+    "interop/mixed/test_mixed_our_majority.py",
+    "interop/mixed/test_mixed_apache_majority.py",
+    "interop/embedded/test_embedded_apache.py",
+    "app/reports/test_checkpoint.py",
+    "test_kafka_raft_server.py",
+    "app/rest/test_reports.py",
+    "interop/quorum/test_static_quorum.py",
+    "browser/test_pages.py",
 )
-
-
+"""Modules of more than 50 s, the longest first."""
 REAL = ("browser", "interop", "postgresql", "spark")
 """Marks of tests that start programs other than ours."""
 REAL_FOLDERS = ("tests/hostile", "tests/install", "tests/testing")
@@ -45,8 +55,13 @@ REAL_FOLDERS = ("tests/hostile", "tests/install", "tests/testing")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest modules, so that no worker is left alone with one of them at the end."""
-    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG_MODULES))
+    """Begin with the longest modules, so that no worker is left alone with one of them at the end.
+
+    Workers take modules in this order with `--no-loadscope-reorder`; by default, those with the most tests come first.
+    """
+    ranks = {name: rank for rank, name in enumerate(LONG_MODULES)}
+    root = Path(__file__).parent
+    items.sort(key=lambda item: ranks.get(item.path.relative_to(root).as_posix(), len(ranks)))
     if os.environ.get("CI"):
         for item in items:
             if any(map(item.get_closest_marker, REAL)) or any(map(item.path.parent.as_posix().endswith, REAL_FOLDERS)):

@@ -98,8 +98,10 @@ class EpochKeeper:
             return
         try:
             await self._database.write(save_epochs, cluster_id, wanted)
-        except DatabaseUnavailableError:
+        except (asyncio.CancelledError, DatabaseUnavailableError) as cause:
             epochs.not_saved(unsaved)
+            if isinstance(cause, asyncio.CancelledError):
+                raise  # `stop` stores them
         except SQLAlchemyError as cause:
             epochs.not_saved(unsaved)
             log.warning("epochs_not_kept", extra={"cause": str(cause)})
