@@ -1,5 +1,6 @@
 """Deletion of selected ACLs."""
 
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
@@ -7,7 +8,6 @@ from fastapi.responses import Response
 
 from app.pages.access_control import TITLE, acl_row, matching_acls
 from app.pages.acls import acl_of, filter_of
-from app.pages.confirm import ConfirmView
 from app.pages.selection import (
     ITEMS_MAX,
     Line,
@@ -15,6 +15,7 @@ from app.pages.selection import (
     TickedDep,
     each,
     preview_or_apply_each,
+    selection_view,
 )
 from app.services import Admin, services_of
 from kraft_core.image.acls_image import StandardAcl
@@ -53,16 +54,9 @@ async def delete(request: Request, caller: Admin, given: TickedDep) -> Response:
         offset, deleted = await actions.delete(caller, filter_of(_acl(item)))
         return f"Deleted at offset {offset}." if deleted else "The ACL no longer exists."
 
-    view = ConfirmView(
-        title="Delete ACLs",
-        active="/rights",
-        back=TITLE,
-        back_url=given.back_url("/rights"),
-        action="/selected-acls/delete",
-        button="Delete",
-        changes=[],
+    view = replace(
+        selection_view(given, "/rights", TITLE, "/selected-acls/delete", "Delete ACLs"),
         consequences=["Takes effect at once, on open connections too."],
-        curl="",
         dangerous=True,
     )
     change = SelectionChange(

@@ -29,6 +29,7 @@ from app.pages.selection import (
     in_count,
     input_page,
     preview_or_apply_each,
+    selection_view,
 )
 from app.services import GroupEditor, Services, services_of
 from kraft_core.clients.admin.offset_reset import ToOffsets
@@ -57,16 +58,7 @@ def _id_of(item: str) -> str:
 
 
 def _view(given: Ticked, action: str, title: str, button: str) -> ConfirmView:
-    return ConfirmView(
-        title=title,
-        active="/groups",
-        back="Groups",
-        back_url=given.back_url("/groups"),
-        action=f"/selected-groups/{action}",
-        button=button,
-        changes=[],
-        curl="",
-    )
+    return selection_view(given, "/groups", "Groups", f"/selected-groups/{action}", title, button)
 
 
 @router.post("/delete")

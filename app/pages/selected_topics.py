@@ -27,6 +27,7 @@ from app.pages.selection import (
     in_count,
     input_page,
     preview_or_apply_each,
+    selection_view,
 )
 from app.pages.topic import delete_refused, known_topic
 from app.pages.topics import topics_of
@@ -54,16 +55,7 @@ def _chosen(cluster: Cluster, given: Ticked) -> list[str]:
 
 
 def _view(given: Ticked, action: str, title: str, button: str) -> ConfirmView:
-    return ConfirmView(
-        title=title,
-        active="/topics",
-        back="Topics",
-        back_url=given.back_url("/topics"),
-        action=f"/selected-topics/{action}",
-        button=button,
-        changes=[],
-        curl="",
-    )
+    return selection_view(given, "/topics", "Topics", f"/selected-topics/{action}", title, button)
 
 
 def _change(preview: Callable[[str], Awaitable[Line]], apply: Callable[[str], Awaitable[str]]) -> SelectionChange:

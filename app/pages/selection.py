@@ -66,6 +66,20 @@ class Ticked:
         return found
 
 
+def selection_view(given: Ticked, path: str, back: str, action: str, title: str, button: str = "Delete") -> ConfirmView:
+    """Return the confirmation of a change of selected rows, whose list `back` is at `path`; it has no changes yet."""
+    return ConfirmView(
+        title=title,
+        active=path,
+        back=back,
+        back_url=given.back_url(path),
+        action=action,
+        button=button,
+        changes=[],
+        curl="",
+    )
+
+
 async def ticked(request: Request) -> Ticked:
     """Return the form of a request."""
     form = await request.form(max_fields=FORM_FIELDS_MAX, max_files=0)

@@ -57,7 +57,7 @@ def test_topics_partitions_and_configs_count_and_deleted_topics_are_forgotten() 
     assert times.of(feed.history) == {ORDERS: set_at, LOGS: led}
     feed.add(r.RemoveTopicRecord(topic_id=LOGS))
     assert times.of(feed.history) == {ORDERS: set_at}
-    assert TopicChangeTimes().of(feed.history) == {ORDERS: set_at}, "whoever looks once sees the same"
+    assert TopicChangeTimes().of(feed.history) == {ORDERS: set_at}, "one reading of the whole history gives the same"
 
 
 def test_a_time_stays_known_after_its_change_is_dropped_but_not_across_a_gap() -> None:
