@@ -1,9 +1,10 @@
 """What holds for all tests.
 
-In CI nothing is skipped in silence. A test of real processes that fails there is tried once more, since it can lose a
-race for a port or a core; pytest shows why it failed and counts it as rerun. No example of a property is judged by its
-time. What Hypothesis draws depends on its seed alone (`--hypothesis-seed`, which `make test` takes from the committed
-tree): no examples are kept from earlier runs, and no constants are taken from the modules that happen to be loaded.
+In CI nothing is skipped in silence. A test that fails there is tried once more with new fixtures, since one of real
+processes can lose a race for a port or a core; pytest shows why it failed and counts it as rerun. No example of a
+property is judged by its time. What Hypothesis draws depends on its seed alone (`--hypothesis-seed`, which `make test`
+takes from the committed tree): no examples are kept from earlier runs, and no constants are taken from the modules that
+happen to be loaded.
 """
 
 import os
@@ -48,9 +49,6 @@ LONG_MODULES = (
     "browser/test_pages.py",
 )
 """Modules of more than 50 s, the longest first."""
-REAL = ("browser", "interop", "postgresql", "spark")
-"""Marks of tests that start programs other than ours."""
-REAL_FOLDERS = ("tests/hostile", "tests/install", "tests/testing")
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,8 +62,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.relative_to(root).as_posix(), len(ranks)))
     if os.environ.get("CI"):
         for item in items:
-            if any(map(item.get_closest_marker, REAL)) or any(map(item.path.parent.as_posix().endswith, REAL_FOLDERS)):
-                item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin a second try with new fixtures of every scope: what the first one left in them would decide the second."""
+    if getattr(item, "execution_count", 1) > 1 and isinstance(item, pytest.Function):
+        request: Any = item._request
+        for definitions in item._fixtureinfo.name2fixturedefs.values():
+            for each in definitions:
+                each.finish(request)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -42,7 +42,7 @@ def bytes_on_disk(node: CombinedNode, partition: int) -> int:
 
 def ask(web: LiveWeb) -> LogDirs:
     cluster = web.services.cluster
-    found: dict[int, LogDirs] = web.call(cluster.log_dirs.of([cluster.image.cluster.brokers[1]], 20))
+    found: dict[int, LogDirs] = web.call(cluster.log_dirs.of([cluster.image.cluster.brokers[1]], 20, fresh_seconds=0))
     return found[1]
 
 

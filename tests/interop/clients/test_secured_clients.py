@@ -43,7 +43,8 @@ def reader(configs: dict[str, object], group: str, **more: object) -> KafkaConsu
 async def write_and_read(configs: dict[str, object], topic: str) -> None:
     async with Admin(configs) as admin:
         (await admin.create_topics([NewTopic(name=topic)])).all()
-        assert topic in await admin.list_topics()
+        while topic not in await admin.list_topics():  # the broker has not read the record yet
+            await asyncio.sleep(0.05)
     async with KafkaProducer(configs) as producer:
         assert (await (await producer.send(topic, b"v"))).offset == 0
     async with reader(configs, f"group-{topic}") as consumer:
