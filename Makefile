@@ -22,10 +22,10 @@ SHELL := /bin/bash
 
 LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup setup-test lock run test check format simulate chaos explore costs screenshots bench clean
+.PHONY: help setup setup-test lock run test check format simulate chaos explore costs screenshots messages bench clean
 
 help:
-	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | costs | screenshots | bench | clean"
+	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | costs | screenshots | messages | bench | clean"
 
 # Packages come from lock files with hashes. --no-compile: Python compiles what it imports; much of PySpark never is. What a
 # report's job and its workers import is compiled here, since the first report would wait for it, every one where the
@@ -79,6 +79,11 @@ lock: setup-test
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 	$(LOCK) --extra spark pyproject.toml requirements/build.in --output-file requirements/run.txt
 	$(LOCK) --extra spark --extra dev --constraint requirements/run.txt pyproject.toml requirements/build.in --output-file requirements/test.txt
+
+# The sentences of the sources into the catalogues: new ones empty, those that are gone away.
+messages: setup-test
+	$(BIN)/pybabel -q extract --mapping-file pyproject.toml --keywords "phrase phrases:1,2 joined:1" --no-location --omit-header --sort-output --width 120 --output-file app/languages/messages.pot .
+	$(BIN)/pybabel -q update --input-file app/languages/messages.pot --output-file app/languages/zh.po --locale zh --no-fuzzy-matching --ignore-obsolete --width 120 --ignore-pot-creation-date
 
 simulate: setup-test
 	$(BIN)/python -m tests.simulator --seeds 10000

@@ -20,6 +20,7 @@ from fastapi.responses import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.http.errors import NotFoundError
+from app.texts import gettext, ngettext, shown
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 CHECKOUT: Final = PACKAGE.parent
@@ -34,14 +35,20 @@ def folder(name: str) -> Path:
 
 
 def make_environment() -> Environment:
-    """Return the template environment: it escapes everything and rejects undefined names."""
-    return Environment(
+    """Return the template environment: it escapes everything, rejects undefined names and translates what it prints."""
+    made = Environment(
         loader=FileSystemLoader(folder("templates")),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=shown,
+        extensions=["jinja2.ext.i18n"],
     )
+    made.policies["ext.i18n.trimmed"] = True
+    made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension
+    made.globals.update(gettext=gettext, ngettext=ngettext, _=gettext)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from app.cluster.epochs import Leadership
 from app.pages.frame import UNKNOWN, duration, moment, page_items, page_of, render, whole_number
 from app.services import PastReader, services_of
+from app.texts import joined, phrase, phrases
 
 router = APIRouter(include_in_schema=False)
 
@@ -64,11 +65,10 @@ def epoch_row(leadership: Leadership) -> EpochRow:
         waits.append(f"≤ {duration(leadership.gap_ms)} by the log")
     notes: list[str] = []
     if leadership.previous_leader_id == epoch.leader_id:
-        notes.append("same node as before")
+        notes.append(phrase("same node as before"))
     if leadership.epochs_before:
-        notes.append(
-            f"{leadership.epochs_before} {'epoch' if leadership.epochs_before == 1 else 'epochs'} without a winner"
-        )
+        count = leadership.epochs_before
+        notes.append(phrases("%(count)s epoch without a winner", "%(count)s epochs without a winner", count))
     granted = ", ".join(map(str, epoch.granting_voter_ids))
     led = UNKNOWN if leadership.led_ms is None else duration(leadership.led_ms)
     return EpochRow(
@@ -79,7 +79,7 @@ def epoch_row(leadership: Leadership) -> EpochRow:
         led_for=f"{led}, leads" if leadership.ended == "leads" else led,
         wait=", ".join(waits) or UNKNOWN,
         is_long=leadership.was_long_without,
-        notes=", ".join(notes),
+        notes=joined(", ", notes),
         votes=f"{granted} of {', '.join(map(str, epoch.voter_ids))}" if granted else UNKNOWN,
         ended="" if leadership.ended == "leads" else leadership.ended_detail,
     )

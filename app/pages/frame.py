@@ -5,7 +5,7 @@ A page is a frozen view model and a template, whose first line says what it need
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
@@ -20,12 +20,14 @@ from app.http.locations import htmx_redirect, redirect
 from app.http.templating import make_environment, static_files
 from app.pages.columns import columns_of
 from app.pages.flash import Flash, clear_flash, set_flash, take_flash
+from app.pages.language import language_of
 from app.pages.live import Live, Subject, live_state
 from app.pages.navigation import Group, navigation_of
 from app.pages.past import PastBanner, past_banner, stay_in_past
 from app.pages.theme import theme_of
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, may_read_records, may_write_records, services_of, visitor_of
+from app.texts import LANGUAGES, shown, speaking
 from kraft_core.protocol.errors import KafkaError
 
 Item = TypeVar("Item")
@@ -254,21 +256,26 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
     Templates get the address as `here` for the downloads of their tables, empty for what is no answer to a GET, whether
     the user `may_edit` what they show, and `columns_of` tables.
     """
-    text = (
-        environment()
-        .get_template(template)
-        .render(
-            here=address_of(request),
-            may_edit=may(request, Role.EDITOR),
-            columns_of=partial(columns_of, request),
-            **context,
-        )
+    html = html_of(
+        request,
+        template,
+        here=address_of(request),
+        may_edit=may(request, Role.EDITOR),
+        columns_of=partial(columns_of, request),
+        **context,
     )
-    response = HTMLResponse(stay_in_past(request, text), status)
+    response = HTMLResponse(stay_in_past(request, html), status)
     response.headers["Cache-Control"] = "no-store"
     if "page" in context:
         clear_flash(request, response)
     return response
+
+
+def html_of(request: Request, template: str, **context: Any) -> str:
+    """Return a template in the language of the reader, which it knows as `language` of `languages`."""
+    language = language_of(request)
+    with speaking(language):
+        return environment().get_template(template).render(language=language, languages=LANGUAGES, **context)
 
 
 def go_to(request: Request, location: str, note: Flash | None = None) -> Response:
@@ -277,7 +284,9 @@ def go_to(request: Request, location: str, note: Flash | None = None) -> Respons
         HTMLResponse("", headers=htmx_redirect(location)) if request.headers.get("HX-Request") else redirect(location)
     )
     if note is not None:
-        set_flash(response, services_of(request).security, note)
+        with speaking(language_of(request)):
+            said = replace(note, text=shown(note.text))
+        set_flash(response, services_of(request).security, said)
     return response
 
 

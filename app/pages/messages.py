@@ -13,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from app.cluster.record_windows import Window
 from app.cluster.records import Found, Tailed, TooManyReadersError
 from app.http.errors import FORM_REFUSED, NotFoundError
-from app.pages.frame import REFUSALS, environment, number, page_of, refusal, render, size
+from app.pages.frame import REFUSALS, html_of, number, page_of, refusal, render, size
 from app.pages.message_query import CURSOR_MAX, MessageForm, QueryError, cursor_text, parse_form, query_of
 from app.pages.topic import known_topic
 from app.records.contents import FORMATS, Content, Decoder, content_of, sizes_of, visible
@@ -239,7 +239,7 @@ async def tail(request: Request, caller: RecordReader, name: str) -> Response:
         yield "retry: 1000\n\n"
         try:
             async for each in services.actions.records.tail(caller, query):
-                yield _event(name, each)
+                yield _event(request, name, each)
                 if services.cluster.is_stopping or await request.is_disconnected():
                     return
         except (TooManyReadersError, *REFUSALS) as failure:
@@ -249,10 +249,10 @@ async def tail(request: Request, caller: RecordReader, name: str) -> Response:
     return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
 
 
-def _event(name: str, tailed: Tailed) -> str:
+def _event(request: Request, name: str, tailed: Tailed) -> str:
     rows = [message_row(name, record, tailed.decoder) for record in reversed(tailed.records)]
     data = {
-        "rows": environment().get_template("_message_rows.html").render(rows=rows) if rows else "",
+        "rows": html_of(request, "_message_rows.html", rows=rows) if rows else "",
         "count": len(rows),
         "passed_over": tailed.passed_over,
         "errors": [f"Partition {index}: {error}" for index, error in sorted(tailed.errors.items())][:5],

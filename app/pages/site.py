@@ -25,6 +25,7 @@ from app.pages import (
     flaps,
     group_changes,
     groups,
+    language,
     live,
     login,
     messages,
@@ -54,7 +55,7 @@ from app.pages import (
     transactions,
     voters,
 )
-from app.pages.frame import environment, page_of
+from app.pages.frame import html_of, page_of
 from app.pages.past import past_paths
 
 ROUTERS = (
@@ -97,6 +98,7 @@ ROUTERS = (
     selected_acls.router,
     scram.router,
     search.router,
+    language.router,
     theme.router,
     columns.router,
     quotas.router,
@@ -121,5 +123,5 @@ def error_page(request: Request, error: ApiError) -> Response:
     title = error.code.replace("-", " ").capitalize()
     message = "There is no page at this address." if isinstance(error, NoSuchPathError) else error.message
     context = {"code": error.status, "message": message, "request_id": request.state.request_id}
-    html = environment().get_template("error.html").render(page=page_of(request, title), **context)
+    html = html_of(request, "error.html", page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

@@ -179,6 +179,7 @@ OWN = {
     "/account/password",
     "/account/sessions/{session_id}/end",
     "/account/end-other-sessions",
+    "/language",
     "/theme",
     "/columns",
 }

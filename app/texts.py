@@ -1,0 +1,132 @@
+"""Texts that people read on pages, in English or in the language of the reader.
+
+A `Text` is English to every program: to REST, to the log, to the database. A page shows it in the reader's language,
+since the template environment translates each Text that it prints. So a sentence is made where its facts are, without
+knowing who will read it, and is never stored in another language than English.
+
+In Python:     phrase("Broker %(id)s is fenced", id=3), phrases("%(count)s topic", "%(count)s topics", 7)
+In templates:  {{ _("Save") }}, {% trans id=broker.id %}Broker {{ id }} is fenced{% endtrans %}
+
+The English sentence is the key of the catalogue `app/languages/zh.po` (GNU gettext). `make messages` collects the
+sentences of the sources into it. What an f-string, `+` or `join` puts together is a plain str again and stays English:
+put values into the sentence, and use `joined`. A percent sign in a sentence is written twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+ENGLISH: Final = "en"
+LANGUAGES: Final = {ENGLISH: "English", "zh": "中文"}
+"""The languages of the pages by their code (BCP 47), with the name that each gives itself."""
+
+Catalogue = Mapping[str, str]
+"""The sentences of a language by their English: the singular, if there is a plural too."""
+
+_FOLDER: Final = Path(__file__).parent / "languages"
+_language: ContextVar[str] = ContextVar("language", default=ENGLISH)
+
+
+class Text(str):
+    """A sentence in English that can be shown in another language."""
+
+    __slots__ = ("_in_language",)
+
+    _in_language: Callable[[Catalogue], str]
+
+
+def phrase(message: str, /, **values: object) -> Text:
+    """Return a sentence with its values, as `message % values` in English. Values that are a Text change with it."""
+    return _made(lambda catalogue: _filled(catalogue.get(message, message), catalogue, values))
+
+
+def phrases(singular: str, plural: str, count: int, /, **values: object) -> Text:
+    """Return the sentence for this count, which is its value `count` unless `values` has a formatted one."""
+    given = {"count": count, **values}
+    english = singular if count == 1 else plural
+    return _made(lambda catalogue: _filled(catalogue.get(singular, english), catalogue, given))
+
+
+def joined(separator: str, parts: Iterable[str]) -> Text:
+    """Return the parts as one text; the separator and those that are a Text change with the language."""
+    kept = list(parts)
+    return _made(lambda catalogue: catalogue.get(separator, separator).join(_in(catalogue, part) for part in kept))
+
+
+def shown(value: Any) -> Any:
+    """Return a Text in the language of the page that is being rendered, and everything else as it is."""
+    return _in(_catalogue(_language.get()), value) if isinstance(value, Text) else value
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Let what is rendered meanwhile speak this language. Raises KeyError if it is none of LANGUAGES."""
+    token = _language.set(LANGUAGES[language] and language)
+    try:
+        yield
+    finally:
+        _language.reset(token)
+
+
+def gettext(message: str, /, **values: object) -> Markup:
+    """Return a sentence of a template, with its values escaped; its own markup stays."""
+    return Markup(_catalogue(_language.get()).get(message, message)) % _values(values)  # noqa: S704  # ours
+
+
+def ngettext(singular: str, plural: str, count: int, /, **values: object) -> Markup:
+    """Return the sentence of a template for this count, with its values escaped; its own markup stays."""
+    english = singular if count == 1 else plural
+    return Markup(_catalogue(_language.get()).get(singular, english)) % _values(values)  # noqa: S704  # ours
+
+
+def preferred(accepted: str) -> str:
+    """Return the language of LANGUAGES that a header Accept-Language likes best, English without any."""
+    wishes = []
+    for place, wish in enumerate(accepted[:200].split(",")):
+        name, _, weight = wish.strip().partition(";")
+        try:
+            liking = float(weight.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        code = name.strip().lower().partition("-")[0]
+        if code in LANGUAGES and liking > 0:
+            wishes.append((-liking, place, code))
+    return min(wishes)[2] if wishes else ENGLISH
+
+
+def _made(in_language: Callable[[Catalogue], str]) -> Text:
+    made = Text(in_language({}))
+    made._in_language = in_language  # noqa: SLF001  # its own maker
+    return made
+
+
+def _in(catalogue: Catalogue, value: str) -> str:
+    return value._in_language(catalogue) if isinstance(value, Text) else value  # noqa: SLF001  # its own module
+
+
+def _filled(message: str, catalogue: Catalogue, values: Mapping[str, object]) -> str:
+    return message % {name: _in(catalogue, each) if isinstance(each, str) else each for name, each in values.items()}
+
+
+def _values(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: shown(each) for name, each in values.items()}
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _catalogue(language: str) -> Catalogue:
+    if language == ENGLISH:
+        return {}
+    from babel.messages.pofile import read_po
+
+    with (_FOLDER / f"{language}.po").open("rb") as file:
+        found = read_po(file, locale=language, abort_invalid=True)
+    return {_first(each.id): _first(each.string) for each in found if each.id and each.string and not each.fuzzy}
+
+
+def _first(forms: str | list[str] | tuple[str, ...]) -> str:
+    return forms if isinstance(forms, str) else forms[0]

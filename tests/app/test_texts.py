@@ -1,0 +1,110 @@
+"""Texts in the language of the reader, and the completeness of the catalogues."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Message
+from babel.messages.pofile import read_po
+
+from app import texts
+from app.http.templating import make_environment
+from app.texts import joined, phrase, phrases, preferred, shown, speaking
+
+FOLDER = Path(texts.__file__).parent / "languages"
+ROOT = FOLDER.parents[1]
+PLACEHOLDER = re.compile(r"%\((\w+)\)[sd]")
+TAG = re.compile(r"</?[a-z][^>]*>")
+
+
+@pytest.fixture
+def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A Chinese that knows four sentences."""
+    known = {
+        "Broker %(id)s": "代理 %(id)s",
+        "%(count)s topic": "%(count)s 个主题",
+        "%(who)s is <b>fenced</b>": "%(who)s <b>已隔离</b>",
+        ", ": "、",
+    }
+    monkeypatch.setattr(texts, "_catalogue", lambda language: known if language == "zh" else {})
+    with speaking("zh"):
+        yield
+
+
+def test_a_text_is_english_until_it_is_shown(small_catalogue: None) -> None:
+    broker = phrase("Broker %(id)s", id=3)
+    topics = phrases("%(count)s topic", "%(count)s topics", 2)
+    both = joined(", ", [broker, topics, "x"])
+    assert (broker, topics, both) == ("Broker 3", "2 topics", "Broker 3, 2 topics, x")
+    assert shown(both) == "代理 3、2 个主题、x"
+    assert shown(phrase("No such sentence")) == "No such sentence"
+    assert shown("Broker %(id)s") == "Broker %(id)s"
+    with speaking("en"):
+        assert shown(both) == "Broker 3, 2 topics, x"
+
+
+def test_templates_translate_what_they_print_and_escape_its_values(small_catalogue: None) -> None:
+    template = make_environment().from_string(
+        '{{ broker }}|{{ _("Broker %(id)s", id="<i>") }}|'
+        "{% trans who=broker %}{{ who }} is <b>fenced</b>{% endtrans %}|"
+        "{% trans count=n %}{{ count }} topic{% pluralize %}{{ count }} topics{% endtrans %}|{{ hostile }}"
+    )
+    found = template.render(broker=phrase("Broker %(id)s", id=3), n=2, hostile=phrase("Broker %(id)s", id="<i>"))
+    assert found == "代理 3|代理 &lt;i&gt;|代理 3 <b>已隔离</b>|2 个主题|代理 &lt;i&gt;"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("", "en"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("en;q=0.5, zh", "zh"),
+        ("de, fr;q=0.9", "en"),
+        ("de, zh;q=0.1", "zh"),
+        ("zh;q=0", "en"),
+        ("zh;q=x", "en"),
+        (",;=,,zh-Hant-TW", "zh"),
+        ("x" * 5_000 + ", zh", "en"),
+    ],
+)
+def test_the_language_is_what_the_browser_likes_best(accepted: str, language: str) -> None:
+    assert preferred(accepted) == language
+
+
+def messages(path: Path) -> dict[str, Message]:
+    with path.open("rb") as file:
+        return {_key(each): each for each in read_po(file, abort_invalid=True) if each.id}
+
+
+def _key(message: Message) -> str:
+    return message.id if isinstance(message.id, str) else message.id[0]
+
+
+def test_the_english_catalogue_is_that_of_the_sources(tmp_path: Path) -> None:
+    found = tmp_path / "messages.pot"
+    options = ["--mapping-file", "pyproject.toml", "--keywords", "phrase phrases:1,2 joined:1", "--omit-header"]
+    command = [sys.executable, "-m", "babel.messages.frontend", "-q", "extract", *options, "--output-file", found, "."]
+    subprocess.run(command, cwd=ROOT, check=True)
+    assert messages(FOLDER / "messages.pot").keys() == messages(found).keys(), "make messages"
+
+
+def test_every_sentence_has_its_chinese_with_the_same_values_and_tags() -> None:
+    english, chinese = messages(FOLDER / "messages.pot"), messages(FOLDER / "zh.po")
+    assert chinese.keys() == english.keys(), "make messages"
+    missing = [
+        key for key, each in chinese.items() if not (each.string if isinstance(each.string, str) else all(each.string))
+    ]
+    assert missing == []
+    for key, each in chinese.items():
+        assert not each.fuzzy, key
+        said = each.string if isinstance(each.string, str) else each.string[0]
+        wanted = (
+            set(PLACEHOLDER.findall(key)) | {"count"} if not isinstance(each.id, str) else set(PLACEHOLDER.findall(key))
+        )
+        assert set(PLACEHOLDER.findall(said)) <= wanted, key
+        assert wanted - {"count"} <= set(PLACEHOLDER.findall(said)) | {"count"}, key
+        assert sorted(TAG.findall(said)) == sorted(TAG.findall(key)), key
+        assert said.replace("%%", "").count("%") == len(PLACEHOLDER.findall(said)), key
