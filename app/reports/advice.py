@@ -1,20 +1,22 @@
 """Sentences that say what to do about a report's findings and name the rack or broker, and why there may be no plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from app.reports.aggregates import Aggregates, Brokers
+from app.reports.rack_advice import weak_racks
 
 NAMED = 5
 """The most brokers or racks named in one sentence; the rest is counted."""
 Block = Mapping[str, Any]
 
 
-def advice(body: Block) -> list[str]:
+def advice(body: Block, brokers: Brokers, found: Aggregates) -> list[str]:
     """Return the advice for a report, the most urgent first."""
     return [
-        *_dead_brokers(body["brokers"]),
-        *_weak_racks(body),
+        *_dead_brokers(body["brokers"], _stuck(brokers, found)),
+        *weak_racks(brokers, found),
         *_racks_to_set(body),
         *_racks_to_grow(body["racks"]),
         *_full_brokers(body["brokers"]),
@@ -40,7 +42,14 @@ def _count(number: int, one: str) -> str:
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
-def _dead_brokers(brokers: Sequence[Block]) -> Iterator[str]:
+def _stuck(brokers: Brokers, found: Aggregates) -> set[int]:
+    """Return the ids of the brokers with no replica that another broker could hold: too few may take replicas."""
+    eligible = set(brokers.eligible())
+    movable = {row.broker for row in found.held if found.states[row.state].target <= len(eligible - {row.broker})}
+    return set(brokers.ids({row.broker for row in found.held} - movable))
+
+
+def _dead_brokers(brokers: Sequence[Block], stuck: Collection[int]) -> Iterator[str]:
     for state in ("UNREGISTERED", "FENCED"):
         rows = [row for row in brokers if row["state"] == state and row["replicas"]]
         if rows:
@@ -48,25 +57,20 @@ def _dead_brokers(brokers: Sequence[Block]) -> Iterator[str]:
             one = len(rows) == 1
             it, its = ("it", "its") if one else ("them", "their")
             remedy = f"Start {it}, or move {its}" if state == "FENCED" else f"Move {its}"
+            remedy += " replicas to other brokers."
+            if all(row["broker_id"] in stuck for row in rows):
+                first = f"Start {it}: n" if state == "FENCED" else "N"
+                remedy = f"{first}o other broker can take {its} replicas until more are added."
             is_, holds = ("is", "holds") if one else ("are", "hold")
-            yield f"{_brokers(rows)} {is_} {state.lower()} and {holds} {held}. {remedy} replicas to other brokers."
+            yield f"{_brokers(rows)} {is_} {state.lower()} and {holds} {held}. {remedy}"
     away = [row for row in brokers if row["state"] == "ACTIVE" and row["offline_replicas"]]
     if away:
         held = _count(sum(row["offline_replicas"] for row in away), "replica")
         has = "has" if len(away) == 1 else "have"
-        yield f"{_brokers(away)} {has} {held} in offline log directories. Repair the disks, or move the replicas."
-
-
-def _weak_racks(body: Block) -> Iterator[str]:
-    if body["verdict"]["single_failure_domain"]:
-        yield f"Rack {body['racks'][0]['rack']} is the only rack: its loss stops the whole cluster. Add a second rack."
-        return
-    for row in sorted(body["racks"], key=lambda row: (-row["if_lost_down"], -row["if_lost_refused"], row["rack"])):
-        if row["if_lost_down"] or row["if_lost_refused"]:
-            yield (
-                f"Losing rack {row['rack']} takes {_count(row['if_lost_down'], 'partition')} down and stops writes to"
-                f" {row['if_lost_refused']}. Spread their replicas over more racks."
-            )
+        remedy = "Repair the disks, or move the replicas."
+        if all(row["broker_id"] in stuck for row in away):
+            remedy = "Repair the disks: no other broker can take the replicas until more are added."
+        yield f"{_brokers(away)} {has} {held} in offline log directories. {remedy}"
 
 
 def _racks_to_set(body: Block) -> Iterator[str]:
@@ -84,12 +88,13 @@ def _racks_to_grow(racks: Sequence[Block]) -> Iterator[str]:
     usable = [row for row in racks if row["share_low"] is not None and row["eligible_brokers"]]
     if not usable:
         return
-    least = min(row["share_high"] / row["eligible_brokers"] for row in usable)
+    easiest = min(usable, key=lambda row: Fraction(row["share_high"], row["eligible_brokers"]))
+    least = Fraction(easiest["share_high"], easiest["eligible_brokers"])
     for row in usable:
         if row["share_low"] // row["eligible_brokers"] >= least + 1:
             yield (
                 f"Add brokers in rack {row['rack']}: the rack rule puts {row['share_low']} replicas on its"
-                f" {_count(row['eligible_brokers'], 'broker')}, more for each than elsewhere."
+                f" {_count(row['eligible_brokers'], 'broker')}, more for each than in rack {easiest['rack']}."
             )
 
 
@@ -98,7 +103,9 @@ def _full_brokers(brokers: Sequence[Block]) -> Iterator[str]:
     if over:
         excess = _count(sum(row["excess"] for row in over), "replica")
         verb = "holds" if len(over) == 1 else "hold"
-        yield f"{_brokers(over)} {verb} {excess} more than balanced. Move them to brokers below their band."
+        below = any(row["deficit"] for row in brokers)
+        target = "brokers below their band" if below else "brokers with fewer, which stay in their band"
+        yield f"{_brokers(over)} {verb} {excess} more than balanced. Move them to {target}."
 
 
 def _leaders(body: Block) -> Iterator[str]:
@@ -129,7 +136,7 @@ def refused(brokers: Brokers, found: Aggregates) -> list[str]:
     reasons = (
         ("without a leader", lambda state: state.leader < 0),
         ("being reassigned", lambda state: any(code & 32 or not code & 1 for code in state.codes)),
-        (f"with more replicas than the {eligible} eligible brokers", lambda state: state.target > eligible),
+        (f"with more replicas than the {_count(eligible, 'eligible broker')}", lambda state: state.target > eligible),
     )
     movable = [row for row in found.judged if not any(holds(states[row.state]) for _, holds in reasons)]
     if movable:

@@ -13,6 +13,7 @@ from typing import Any
 from app.reports import definitions as d
 from app.reports.advice import advice, refused
 from app.reports.aggregates import Aggregates, Brokers, Row, ranked_topics, reason
+from app.reports.rack_advice import is_single_rack
 from app.reports.risk import pair_summary, risk_block
 from app.reports.states import ADDING, IN_SYNC, LEADER, ONLINE, TARGET, VERDICTS, Outcomes, PartitionState
 
@@ -60,7 +61,7 @@ def report_body(brokers: Brokers, found: Aggregates) -> dict[str, Any]:
         "sizes": sizes_block(found, strip["replicas"]),
         "cube": cube_block(brokers, found),
     }
-    return body | {"advice": advice(body), "refused": refused(brokers, found)}
+    return body | {"advice": advice(body, brokers, found), "refused": refused(brokers, found)}
 
 
 @dataclass(slots=True)
@@ -255,7 +256,7 @@ def verdict_strip(
         "replicas": sum(replicas.values()),
         "rack_rule": {name: by_verdict[name] for name in d.RACK_VERDICTS} if has_racks else None,
         "rack_status": d.rack_status(row["rack"] for row in brokers.rows if row["state"] != "UNREGISTERED"),
-        "single_failure_domain": len(brokers.racks) == 1,
+        "single_failure_domain": is_single_rack(brokers),
         "rack_moves_needed": needed,
         "moves_from_balanced": d.moves_from_balanced(needed, replicas, band_of),
         "achievable_ratio": d.decimal(*filled.as_integer_ratio()) if filled is not None else None,

@@ -232,28 +232,6 @@ def test_growing_a_replication_factor_breaks_no_rack_rule() -> None:
     assert verdict["rack_rule"] == {"ok": 1, "violated": 0, "unknown": 0}
 
 
-def test_the_advice_names_racks_and_brokers() -> None:
-    brokers = [broker(1, "a"), broker(2, "b"), broker(3, "b", fenced=True), broker(4, None)]
-    topics = {"t": [partition("1", leader=1), partition("2 3", isr="2"), partition("9 2", isr="2")]}
-    assert live_report(image(brokers, topics))["advice"] == [
-        "Broker 9 is unregistered and holds 1 replica. Move its replicas to other brokers.",
-        "Broker 3 is fenced and holds 1 replica. Start it, or move its replicas to other brokers.",
-        "Losing rack b takes 2 partitions down and stops writes to 2. Spread their replicas over more racks.",
-        "Losing rack a takes 1 partition down and stops writes to 1. Spread their replicas over more racks.",
-        "Broker 4 has no rack, so its partitions cannot be judged. Set its broker.rack.",
-    ]
-
-
-def test_a_small_rack_is_advised_to_grow() -> None:
-    """Two replicas of each of six partitions over racks of three and one brokers: the one broker holds six of them."""
-    brokers = [broker(1, "a"), broker(2, "a"), broker(3, "a"), broker(4, "b")]
-    topics = {"t": [partition(f"{1 + number % 3} 4") for number in range(6)]}
-    advice = live_report(image(brokers, topics))["advice"]
-    assert (
-        "Add brokers in rack b: the rack rule puts 6 replicas on its 1 broker, more for each than elsewhere." in advice
-    )
-
-
 def test_a_plan_is_refused_with_the_reason() -> None:
     def refused(shown: MetadataImage) -> list[str]:
         reasons: list[str] = live_report(shown)["refused"]
