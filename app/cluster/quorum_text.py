@@ -68,23 +68,28 @@ def _answering(quorum: Quorum, noun: Literal["voter", "controller"]) -> Text:
     total, needed = len(quorum.voters), quorum.majority
     counts = {"answering": len(answering), "total": total}
     one = 1 if 1 in (len(answering), total) else 2
+    named = phrase(" (%(nodes)s)", nodes=ids(answering)) if answering else ""
     if noun == "voter" and total == 1:
-        count = phrase("%(answering)s of %(total)s voter answers", **counts)
+        count = phrase("%(answering)s of %(total)s voter answers%(named)s", named=named, **counts)
     elif noun == "voter":
         count = phrases(
-            "%(answering)s of %(total)s voters answers", "%(answering)s of %(total)s voters answer", one, **counts
-        )
-    elif total == 1:
-        count = phrase("%(answering)s of %(total)s controller answers", **counts)
-    else:
-        count = phrases(
-            "%(answering)s of %(total)s controllers answers",
-            "%(answering)s of %(total)s controllers answer",
+            "%(answering)s of %(total)s voters answers%(named)s",
+            "%(answering)s of %(total)s voters answer%(named)s",
             one,
+            named=named,
             **counts,
         )
-    named = phrase(" (%(nodes)s)", nodes=ids(answering)) if answering else ""
-    return joined(", ", [joined("", [count, named]), phrases("%(count)s is needed", "%(count)s are needed", needed)])
+    elif total == 1:
+        count = phrase("%(answering)s of %(total)s controller answers%(named)s", named=named, **counts)
+    else:
+        count = phrases(
+            "%(answering)s of %(total)s controllers answers%(named)s",
+            "%(answering)s of %(total)s controllers answer%(named)s",
+            one,
+            named=named,
+            **counts,
+        )
+    return joined(", ", [count, phrases("%(count)s is needed", "%(count)s are needed", needed)])
 
 
 def _silent(voters: Sequence[Replica]) -> str:
