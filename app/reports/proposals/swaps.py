@@ -25,6 +25,8 @@ NEIGHBOURS: Final = 32
 """So many replicas about the ideal size are tried in exchange."""
 NEARLY: Final = 0.9
 """Among the swaps that gain at least this part of the most, the one that copies least is made."""
+NEGLIGIBLE: Final = Fraction(1, 1000)
+"""A broker so near to its share, as a fraction of it, is even: to bring it nearer, ever more bytes would be copied."""
 
 Swap = tuple[int, int]
 """A partition of the fuller broker and one of the emptier broker."""
@@ -103,7 +105,7 @@ class _Rack:
         self._before = [before.all[broker] for broker in brokers]
         self._load = {broker: now.all[broker] for broker in brokers}
         share = Fraction(sum(self._load.values()), len(brokers))
-        slack = share * self._state.options.tolerance_percent / 100
+        slack = share * max(NEGLIGIBLE, Fraction(self._state.options.tolerance_percent, 100))
         self._low, self._high = ceil(share - slack), floor(share + slack)
         self._bound = max(ceil(share), *(max(now.largest[broker], now.fixed[broker]) for broker in brokers))
         self._held: dict[int, _Held] = {}

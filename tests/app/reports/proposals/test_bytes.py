@@ -110,6 +110,13 @@ def test_within_the_tolerance_nothing_moves() -> None:
     assert plan(layout, tolerance_percent=4).swaps == 1
 
 
+def test_a_thousandth_of_the_share_is_even_whatever_the_tolerance() -> None:
+    """10,001 and 9,999 could become 10,000 each, by copying 10,001 bytes."""
+    layout = layout_of({1: "a", 2: "a"}, [("1", 5_001), ("1", 5_000), ("2", 5_000), ("2", 4_999)])
+    assert plan(layout).changes == ()
+    assert plan(layout_of({1: "a", 2: "a"}, [("1", 51), ("1", 50), ("2", 50), ("2", 49)])).swaps == 1
+
+
 def test_the_numbers_of_the_goal_are_in_its_block_and_in_no_other() -> None:
     layout = layout_of({1: "a", 2: "a"}, [("1", 50), ("1", 30), ("2", 10), ("2", 20)])
     block = proposal_numbers(plan(layout))
