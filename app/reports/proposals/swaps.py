@@ -13,7 +13,6 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
-from app.reports.proposals.layout import Indexes
 from app.reports.proposals.proposal import ByteShare
 from app.reports.proposals.state import State
 
@@ -57,8 +56,9 @@ class ByteBalance:
         groups: dict[int, list[int]] = {}
         for broker in sorted(state.rules.takers):
             groups.setdefault(state.rules.racks.rack_of[broker], []).append(broker)
-        before, now = _Bytes(state, state.before), _Bytes(state, state.target)
-        self._racks = [_Rack(self, brokers, before, now) for _, brokers in sorted(groups.items())]
+        self.sizes = [size or 0 for size in state.layout.sizes or ()]
+        now = _Bytes(state, self.sizes)
+        self._racks = [_Rack(self, brokers, now) for _, brokers in sorted(groups.items())]
 
     def even_out(self) -> None:
         """Swap replicas until every broker is within the tolerance of its share, or no swap helps."""
@@ -80,29 +80,33 @@ class ByteBalance:
 
 
 class _Bytes:
-    """What each broker has: all of its bytes, those of replicas that may not move, and the largest replica."""
+    """What each broker has: all of its bytes, now and before; those that may not move, and the largest replica now."""
 
-    def __init__(self, state: State, target: list[Indexes]) -> None:
+    def __init__(self, state: State, sizes: list[int]) -> None:
         self.all, self.fixed, self.largest = ([0] * len(state.count) for _ in range(3))
-        for partition, replicas in enumerate(target):
-            size = state.size(partition)
-            if not size:
-                continue
-            fixed = 0 if state.rules.movable[partition] else size
+        held, fixed, largest = self.all, self.fixed, self.largest
+        for replicas, size, movable in zip(state.target, sizes, state.rules.movable, strict=True):
             for broker in replicas:
-                self.all[broker] += size
-                self.fixed[broker] += fixed
-                self.largest[broker] = max(self.largest[broker], size)
+                held[broker] += size
+                largest[broker] = max(largest[broker], size)
+                if not movable:
+                    fixed[broker] += size
+        self.before = list(held)
+        for partition in state.changed:
+            for broker in state.target[partition]:
+                self.before[broker] -= sizes[partition]
+            for broker in state.before[partition]:
+                self.before[broker] += sizes[partition]
 
 
 class _Rack:
     """The brokers of one rack, with the bytes that each of them has now."""
 
-    def __init__(self, balance: ByteBalance, brokers: list[int], before: _Bytes, now: _Bytes) -> None:
+    def __init__(self, balance: ByteBalance, brokers: list[int], now: _Bytes) -> None:
         self.brokers = brokers
         self._balance = balance
         self._state = balance.state
-        self._before = [before.all[broker] for broker in brokers]
+        self._before = [now.before[broker] for broker in brokers]
         self._load = {broker: now.all[broker] for broker in brokers}
         share = Fraction(sum(self._load.values()), len(brokers))
         slack = share * max(NEGLIGIBLE, Fraction(self._state.options.tolerance_percent, 100))
@@ -118,10 +122,8 @@ class _Rack:
 
     def even_out(self) -> None:
         """Swap replicas while that helps."""
-        if any(map(self.is_outside, self.brokers)):
-            self._held = {broker: _Held(self._state, broker) for broker in self.brokers}
-            while (found := self._next()) is not None:
-                self._swap(*found)
+        while (found := self._next()) is not None:
+            self._swap(*found)
 
     def share(self) -> ByteShare:
         """Return the rack in numbers."""
@@ -159,10 +161,11 @@ class _Rack:
         """Return the swap that brings the two brokers nearest to each other; of about equal ones, the cheapest."""
         difference = self._load[full] - self._load[empty]
         found = []
-        for partition, size in self._held[full].selection():
+        held, offered = self._held_by(full), self._held_by(empty)
+        for partition, size in held.selection():
             if empty in self._state.target[partition] or not self._state.fits(partition, empty):
                 continue
-            for other, less in self._held[empty].about(size - difference // 2):
+            for other, less in offered.about(size - difference // 2):
                 change = size - less
                 if 0 < change < difference and self._is_possible(partition, full, other, empty):
                     found.append((min(change, difference - change), size + less, partition, other))
@@ -176,6 +179,12 @@ class _Rack:
             key=lambda each: ((leader[each[2]] == full) + (leader[each[3]] == empty), each[1], each[2], each[3]),
         )
         return partition, other
+
+    def _held_by(self, broker: int) -> "_Held":
+        found = self._held.get(broker)
+        if found is None:
+            found = self._held[broker] = _Held(self._state, self._balance.sizes, broker)
+        return found
 
     def _is_possible(self, partition: int, full: int, other: int, empty: int) -> bool:
         """Whether the other replica may come in exchange, and both are within the budget."""
@@ -191,9 +200,9 @@ class _Rack:
         self._balance.swaps += 1
         for partition, source, destination in ((swap[0], full, empty), (swap[1], empty, full)):
             self._state.move(partition, source, destination)
-            size = self._state.size(partition)
-            self._held[source].remove(partition, size)
-            self._held[destination].add(partition, size)
+            size = self._balance.sizes[partition]
+            self._held_by(source).remove(partition, size)
+            self._held_by(destination).add(partition, size)
             self._load[source] -= size
             self._load[destination] += size
             self._changes[source] += 1
@@ -202,11 +211,12 @@ class _Rack:
 class _Held:
     """The movable replicas of a broker in order of size."""
 
-    def __init__(self, state: State, broker: int) -> None:
-        here = dict.fromkeys(each for each in state.holders()[broker] if broker in state.target[each])
-        ordered = sorted(here, key=lambda each: (state.size(each), each))
+    def __init__(self, state: State, sizes: list[int], broker: int) -> None:
+        target = state.target
+        ordered = sorted({each for each in state.holders()[broker] if broker in target[each]})
+        ordered.sort(key=sizes.__getitem__)  # stable: equal sizes stay in the partitions' order
         self._partitions = array("i", ordered)
-        self._sizes = array("q", map(state.size, ordered))
+        self._sizes = array("q", [sizes[partition] for partition in ordered])
 
     def add(self, partition: int, size: int) -> None:
         """Add a replica."""
