@@ -57,6 +57,7 @@ class ByteBalance:
         for broker in sorted(state.rules.takers):
             groups.setdefault(state.rules.racks.rack_of[broker], []).append(broker)
         self.sizes = [size or 0 for size in state.layout.sizes or ()]
+        self._held: list[_Held] | None = None
         now = _Bytes(state, self.sizes)
         self._racks = [_Rack(self, brokers, now) for _, brokers in sorted(groups.items())]
 
@@ -72,6 +73,18 @@ class ByteBalance:
     def outside(self) -> list[int]:
         """Return the brokers that are further from their shares than the tolerance."""
         return [broker for rack in self._racks for broker in rack.brokers if rack.is_outside(broker)]
+
+    def held(self) -> "list[_Held]":
+        """Return what each broker holds."""
+        if self._held is None:
+            self._held = [_Held(self.sizes) for _ in self.state.count]
+            movable, target = self.state.rules.movable, self.state.target
+            append = [held.partitions.append for held in self._held]
+            for partition in sorted(range(len(target)), key=self.sizes.__getitem__):
+                if movable[partition]:
+                    for broker in target[partition]:
+                        append[broker](partition)
+        return self._held
 
     def may_compare(self) -> bool:
         """Count a pair of brokers. Return False when there were too many."""
@@ -112,7 +125,6 @@ class _Rack:
         slack = share * max(NEGLIGIBLE, Fraction(self._state.options.tolerance_percent, 100))
         self._low, self._high = ceil(share - slack), floor(share + slack)
         self._bound = max(ceil(share), *(max(now.largest[broker], now.fixed[broker]) for broker in brokers))
-        self._held: dict[int, _Held] = {}
         self._changes = dict.fromkeys(brokers, 0)
         self._hopeless: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -161,11 +173,11 @@ class _Rack:
         """Return the swap that brings the two brokers nearest to each other; of about equal ones, the cheapest."""
         difference = self._load[full] - self._load[empty]
         found = []
-        held, offered = self._held_by(full), self._held_by(empty)
-        for partition, size in held.selection():
+        held = self._balance.held()
+        for partition, size in held[full].selection():
             if empty in self._state.target[partition] or not self._state.fits(partition, empty):
                 continue
-            for other, less in offered.about(size - difference // 2):
+            for other, less in held[empty].about(size - difference // 2):
                 change = size - less
                 if 0 < change < difference and self._is_possible(partition, full, other, empty):
                     found.append((min(change, difference - change), size + less, partition, other))
@@ -179,12 +191,6 @@ class _Rack:
             key=lambda each: ((leader[each[2]] == full) + (leader[each[3]] == empty), each[1], each[2], each[3]),
         )
         return partition, other
-
-    def _held_by(self, broker: int) -> "_Held":
-        found = self._held.get(broker)
-        if found is None:
-            found = self._held[broker] = _Held(self._state, self._balance.sizes, broker)
-        return found
 
     def _is_possible(self, partition: int, full: int, other: int, empty: int) -> bool:
         """Whether the other replica may come in exchange, and both are within the budget."""
@@ -201,51 +207,49 @@ class _Rack:
         for partition, source, destination in ((swap[0], full, empty), (swap[1], empty, full)):
             self._state.move(partition, source, destination)
             size = self._balance.sizes[partition]
-            self._held_by(source).remove(partition, size)
-            self._held_by(destination).add(partition, size)
+            self._balance.held()[source].remove(partition)
+            self._balance.held()[destination].add(partition)
             self._load[source] -= size
             self._load[destination] += size
             self._changes[source] += 1
 
 
 class _Held:
-    """The movable replicas of a broker in order of size."""
+    """The movable replicas of a broker in order of size, then of partition."""
 
-    def __init__(self, state: State, sizes: list[int], broker: int) -> None:
-        target = state.target
-        ordered = sorted({each for each in state.holders()[broker] if broker in target[each]})
-        ordered.sort(key=sizes.__getitem__)  # stable: equal sizes stay in the partitions' order
-        self._partitions = array("i", ordered)
-        self._sizes = array("q", [sizes[partition] for partition in ordered])
+    def __init__(self, sizes: list[int]) -> None:
+        self.partitions = array("i")
+        self._sizes = sizes
 
-    def add(self, partition: int, size: int) -> None:
+    def _place(self, size: int) -> int:
+        return bisect_left(self.partitions, size, key=self._sizes.__getitem__)
+
+    def add(self, partition: int) -> None:
         """Add a replica."""
-        at = bisect_left(self._sizes, size)
-        self._sizes.insert(at, size)
-        self._partitions.insert(at, partition)
+        self.partitions.insert(self._place(self._sizes[partition]), partition)
 
-    def remove(self, partition: int, size: int) -> None:
+    def remove(self, partition: int) -> None:
         """Remove a replica."""
-        at = self._partitions.index(partition, bisect_left(self._sizes, size))
-        del self._sizes[at], self._partitions[at]
+        del self.partitions[self.partitions.index(partition, self._place(self._sizes[partition]))]
 
     def selection(self) -> Iterator[tuple[int, int]]:
         """Yield replicas with their sizes, the largest first: all, or TRIED of them."""
-        count = len(self._sizes)
+        count = len(self.partitions)
         top = count if count <= TRIED else TRIED // 2
         step = max(1, (count - top) // max(1, TRIED - top))
         for chosen in (range(count - 1, count - top - 1, -1), range(count - top - 1, -1, -step)):
             for at in chosen:
-                yield self._partitions[at], self._sizes[at]
+                partition = self.partitions[at]
+                yield partition, self._sizes[partition]
 
     def about(self, size: int) -> Iterator[tuple[int, int]]:
         """Yield the replicas nearest to a size, at most NEIGHBOURS, with their sizes."""
-        sizes = self._sizes
-        above = bisect_left(sizes, size)
+        held, sizes = self.partitions, self._sizes
+        above = self._place(size)
         below = above - 1
-        for _ in range(min(NEIGHBOURS, len(sizes))):
-            if below < 0 or (above < len(sizes) and sizes[above] - size <= size - sizes[below]):
-                nearest, above = above, above + 1
+        for _ in range(min(NEIGHBOURS, len(held))):
+            if below < 0 or (above < len(held) and sizes[held[above]] - size <= size - sizes[held[below]]):
+                nearest, above = held[above], above + 1
             else:
-                nearest, below = below, below - 1
-            yield self._partitions[nearest], sizes[nearest]
+                nearest, below = held[below], below - 1
+            yield nearest, sizes[nearest]
