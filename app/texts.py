@@ -44,6 +44,10 @@ class Text(str):
 
     _in_language: Callable[[Catalogue], str]
 
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Return how it is pickled and copied: as a plain str."""
+        return str, (str(self),)
+
 
 def phrase(message: str, /, **values: object) -> Text:
     """Return a sentence with its values, as `message % values` in English. Values that are a Text change with it."""

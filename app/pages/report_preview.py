@@ -11,6 +11,7 @@ from markupsafe import Markup
 from app.pages import placement_charts
 from app.pages.report_strip import StripItem, strip
 from app.reports.live import live_report
+from app.texts import recognised
 from kraft_core.image.metadata_image import MetadataImage
 
 PREVIEW_PARTITIONS: Final = 10_000
@@ -39,7 +40,7 @@ async def preview(image: MetadataImage) -> PreviewView | None:
         strip=[unlinked(item) for item in strip(body["verdict"], None)],
         brokers_summary=placement_charts.summary(body["brokers"]),
         brokers_chart=partial(placement_charts.deviation_chart, body["brokers"]),
-        advice=body["advice"],
+        advice=[recognised(each) for each in body["advice"]],
         racks=body["racks"],
     )
 
