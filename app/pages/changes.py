@@ -14,6 +14,7 @@ from app.cluster.about import KINDS, NAME_MAX, About
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.http.errors import BadRequestError, NotFoundError
+from app.pages.change_lines import said
 from app.pages.feed import FeedEntry, feed_entries, time_of
 from app.pages.frame import page_of, render
 from app.security.audit import committers
@@ -204,6 +205,8 @@ async def change(request: Request, _caller: Reader, offset: Annotated[int, Path(
     more = max(0, len(lines) - LINES_OF_A_CHANGE)
     gone = [record.topic_id for _, record in found.records if isinstance(record, RemoveTopicRecord)]
     names = [topic.name for each in gone[:DELETED_MAX] if (topic := found.before.topics.by_id.get(each)) is not None]
-    view = ChangeView(found, time_of(found), lines[:LINES_OF_A_CHANGE], more, actors.get(found.offset, ""), names)
+    view = ChangeView(
+        found, time_of(found), list(map(said, lines[:LINES_OF_A_CHANGE])), more, actors.get(found.offset, ""), names
+    )
     title = phrase("Change at offset %(offset)s", offset=found.offset)
     return render(request, "change.html", page=page_of(request, title, "/changes"), view=view)

@@ -1,7 +1,7 @@
 """What differs between the metadata at two offsets of the log."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from app.cluster.differences import Difference, differences
 from app.http.errors import BadRequestError
+from app.pages.change_lines import said
 from app.pages.frame import page_items, page_of, render, whole_number
 from app.services import Reader, past_at, services_of
 from app.texts import phrase
@@ -49,6 +50,7 @@ class DifferencesView:
     pages: int
     kinds: Mapping[str, str] = field(default_factory=lambda: KINDS)
     hows: Mapping[str, str] = field(default_factory=lambda: HOWS)
+    said: Callable[[str], str] = said
 
 
 @router.get("/changes/diff")
