@@ -8,7 +8,7 @@ from fastapi import Request
 
 from app.http.errors import UnprocessableError
 from app.pages.config_values import parsed, unit_of_entry
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
@@ -42,7 +42,7 @@ class ConfigForm:
             try:
                 value = parsed(text, unit_of_entry(entry))
             except ValueError as error:
-                raise UnprocessableError(phrase("%(name)s: %(why)s", name=name, why=error.args[0])) from None
+                raise UnprocessableError(phrase("%(name)s: %(why)s", name=name, why=sentence_of(error))) from None
             changes.append(ConfigChange(name, AlterConfigOp.SET, "" if value == EMPTY else value))
         unknown = sorted(name for name in {*self.values, *self.resets} if name not in known)
         if unknown:
