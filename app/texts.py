@@ -64,6 +64,13 @@ def sentence_of(error: Exception) -> str:
     return said if isinstance(said, Text) else str(error)
 
 
+def plain(value: object) -> str:
+    """Return a Text as a plain str, for encoders that know no other (msgspec's enc_hook)."""
+    if isinstance(value, Text):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
 def shown(value: Any) -> Any:
     """Return a Text in the language of the page that is being rendered, and everything else as it is."""
     return _in(_catalogue(_language.get()), value) if isinstance(value, Text) else value
