@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.actions.each import ITEMS_MAX
 from app.cluster.groups import UNLISTED, check_group_id
 from app.http.errors import UnprocessableError
 from app.pages.confirm import ConfirmView
@@ -28,7 +29,6 @@ from app.pages.group_changes import (
 from app.pages.group_links import group_path
 from app.pages.groups import GroupFilter
 from app.pages.selection import (
-    ITEMS_MAX,
     Field,
     InputView,
     Line,
