@@ -61,7 +61,10 @@ def report_body(brokers: Brokers, found: Aggregates) -> dict[str, Any]:
         "sizes": sizes_block(found, strip["replicas"]),
         "cube": cube_block(brokers, found),
     }
-    return body | {"advice": advice(body, brokers, found), "refused": refused(brokers, found)}
+    return body | {
+        "advice": list(map(str, advice(body, brokers, found))),
+        "refused": list(map(str, refused(brokers, found))),
+    }
 
 
 @dataclass(slots=True)

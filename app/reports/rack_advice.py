@@ -1,7 +1,7 @@
 """Sentences about the loss of a rack, with the remedy that helps. Another placement does not help every partition.
 
 To survive the loss of a rack, a partition needs one replica left to keep its leader, and `min.insync.replicas` of them
-to keep taking writes. Its remedy is the first of `REMEDIES` that leaves it so many.
+to keep taking writes. Its remedy is the least that leaves it so many.
 """
 
 from collections import Counter, defaultdict
@@ -12,6 +12,7 @@ from typing import Final
 from app.reports import definitions as d
 from app.reports.aggregates import Aggregates, Brokers
 from app.reports.states import TARGET, Outcomes, PartitionState
+from app.texts import Text, phrase, phrases
 
 SYNC: Final = "sync"
 """Its replicas are well placed, and some outside the rack are not in sync."""
@@ -23,26 +24,17 @@ REPLICAS: Final = "replicas"
 """All replicas must be in sync for a write, so that wherever they are, the loss of any one stops writes."""
 SINGLE: Final = "single"
 """It has one replica."""
-REMEDIES: Final = {
-    SPREAD: ("Spread {} replicas over more racks.", "Spread the replicas of {} over more racks."),
-    SYNC: ("Get {} out-of-sync replicas in sync again.", "Get the out-of-sync replicas of {} in sync again."),
-    RACK: (
-        "Add a rack, raise {} replication factor, or lower {} min.insync.replicas.",
-        "Add a rack for {}, raise the replication factor, or lower min.insync.replicas.",
-    ),
-    REPLICAS: (
-        "Raise {} replication factor or lower {} min.insync.replicas.",
-        "Raise the replication factor of {} or lower min.insync.replicas.",
-    ),
-    SINGLE: ("Raise {} replication factor above 1.", "Raise the replication factor of the {} with one replica."),
-}
-"""By remedy, in the order of advice, the sentence for all partitions concerned, and the one for some of them."""
+ORDER: Final = (SPREAD, SYNC, RACK, REPLICAS, SINGLE)
+"""The remedies in the order of advice."""
 
 
 def weak_racks(brokers: Brokers, found: Aggregates) -> Iterator[str]:
     """Yield a sentence for each rack whose loss harms partitions, the most harmful first."""
     if is_single_rack(brokers):
-        yield f"Rack {brokers.racks[0]} is the only rack: its loss stops the whole cluster. Add a second rack."
+        yield phrase(
+            "Rack %(rack)s is the only rack: its loss stops the whole cluster. Add a second rack.",
+            rack=brokers.racks[0],
+        )
         return
     outcomes = Outcomes(found.states)
     sizes = brokers.rack_sizes()
@@ -65,7 +57,7 @@ def weak_racks(brokers: Brokers, found: Aggregates) -> Iterator[str]:
         refused[rack] += partitions * newly_refused
         harmed[rack] += partitions
     for rack in sorted(harmed, key=lambda rack: (-down[rack], -refused[rack], rack)):
-        yield f"{_loss(brokers.racks[rack], down[rack], refused[rack])} {_advice(remedies[rack], harmed[rack])}"
+        yield _loss(brokers.racks[rack], down[rack], refused[rack], _advice(remedies[rack], harmed[rack]))
 
 
 def is_single_rack(brokers: Brokers) -> bool:
@@ -89,19 +81,78 @@ def _remedy(state: PartitionState, lost: int, need: int, left: Callable[[int], i
     return RACK if replicas - 1 >= need else REPLICAS
 
 
-def _loss(rack: str, down: int, refused: int) -> str:
-    partitions = "partition" if (down or refused) == 1 else "partitions"
+def _loss(rack: str, down: int, refused: int, remedy: Text) -> Text:
+    partitions = phrases("%(count)s partition", "%(count)s partitions", down or refused)
     if not down:
-        return f"Losing rack {rack} stops writes to {refused} {partitions}."
-    writes = f" and stops writes to {refused}" if refused else ""
-    return f"Losing rack {rack} takes {down} {partitions} down{writes}."
-
-
-def _advice(remedies: Counter[str], harmed: int) -> str:
-    """Return the remedies' sentences. One that concerns only some of the partitions says how many."""
-    owner = "its" if harmed == 1 else "their"
-    return " ".join(
-        every.format(owner, owner) if remedies[name] == harmed else some.format(remedies[name])
-        for name, (every, some) in REMEDIES.items()
-        if remedies[name]
+        return phrase(
+            "Losing rack %(rack)s stops writes to %(partitions)s. %(remedy)s",
+            rack=rack,
+            partitions=partitions,
+            remedy=remedy,
+        )
+    if not refused:
+        return phrase(
+            "Losing rack %(rack)s takes %(partitions)s down. %(remedy)s",
+            rack=rack,
+            partitions=partitions,
+            remedy=remedy,
+        )
+    return phrase(
+        "Losing rack %(rack)s takes %(partitions)s down and stops writes to %(refused)s. %(remedy)s",
+        rack=rack,
+        partitions=partitions,
+        refused=refused,
+        remedy=remedy,
     )
+
+
+def _advice(remedies: Counter[str], harmed: int) -> Text:
+    """Return the remedies' sentences. One that concerns only some of the partitions says how many."""
+    names = [name for name in ORDER if remedies[name]]
+    sentences = [
+        _for_all(name, harmed) if remedies[name] == harmed else _for_some(name, remedies[name]) for name in names
+    ]
+    found = sentences.pop()
+    while sentences:
+        found = phrase("%(remedy)s Also: %(rest)s", remedy=sentences.pop(), rest=found)
+    return found
+
+
+def _for_all(name: str, partitions: int) -> Text:
+    match name:
+        case "spread":
+            return phrases("Spread its replicas over more racks.", "Spread their replicas over more racks.", partitions)
+        case "sync":
+            return phrases(
+                "Get its out-of-sync replicas in sync again.",
+                "Get their out-of-sync replicas in sync again.",
+                partitions,
+            )
+        case "rack":
+            return phrases(
+                "Add a rack, raise its replication factor, or lower its min.insync.replicas.",
+                "Add a rack, raise their replication factor, or lower their min.insync.replicas.",
+                partitions,
+            )
+        case "replicas":
+            return phrases(
+                "Raise its replication factor or lower its min.insync.replicas.",
+                "Raise their replication factor or lower their min.insync.replicas.",
+                partitions,
+            )
+    return phrases("Raise its replication factor above 1.", "Raise their replication factor above 1.", partitions)
+
+
+def _for_some(name: str, partitions: int) -> Text:
+    match name:
+        case "spread":
+            return phrase("Spread the replicas of %(some)s over more racks.", some=partitions)
+        case "sync":
+            return phrase("Get the out-of-sync replicas of %(some)s in sync again.", some=partitions)
+        case "rack":
+            return phrase(
+                "Add a rack for %(some)s, raise the replication factor, or lower min.insync.replicas.", some=partitions
+            )
+        case "replicas":
+            return phrase("Raise the replication factor of %(some)s or lower min.insync.replicas.", some=partitions)
+    return phrase("Raise the replication factor of the %(some)s with one replica.", some=partitions)

@@ -75,7 +75,7 @@ def about_racks(
             [
                 (
                     "Losing rack a takes 1 partition down and stops writes to 1. Spread its replicas over more racks."
-                    " Add a rack, raise its replication factor, or lower its min.insync.replicas."
+                    " Also: Add a rack, raise its replication factor, or lower its min.insync.replicas."
                 )
             ],
         ),
@@ -111,8 +111,8 @@ def about_racks(
                 (
                     "Losing rack a takes 2 partitions down and stops writes to 3."
                     " Spread the replicas of 2 over more racks."
-                    " Raise the replication factor of 1 or lower min.insync.replicas."
-                    " Raise the replication factor of the 1 with one replica."
+                    " Also: Raise the replication factor of 1 or lower min.insync.replicas."
+                    " Also: Raise the replication factor of the 1 with one replica."
                 )
             ],
         ),
@@ -221,7 +221,7 @@ def test_the_advice_names_racks_and_brokers() -> None:
         "Broker 3 is fenced and holds 1 replica. Start it, or move its replicas to other brokers.",
         (
             "Losing rack b takes 2 partitions down and stops writes to 2. Spread the replicas of 1 over more racks."
-            " Get the out-of-sync replicas of 1 in sync again."
+            " Also: Get the out-of-sync replicas of 1 in sync again."
         ),
         "Losing rack a takes 1 partition down and stops writes to 1. Raise its replication factor above 1.",
         "Broker 4 has no rack, so its partitions cannot be judged. Set its broker.rack.",
