@@ -41,6 +41,7 @@ TABLES: Final[Mapping[str, Sequence[Column]]] = {
         Column("cleanup-policy", "Cleanup policy"),
         Column("retention", "Retention", is_usual=False),
         Column("size", "Size"),
+        Column("rate", "Records/s", is_usual=False),
         Column("overrides", "Overrides"),
         Column("last-change", "Last change"),
         Column("topic-id", "Topic id", is_usual=False),
