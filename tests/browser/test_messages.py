@@ -56,3 +56,7 @@ def test_the_live_tail_shows_new_records_until_it_is_paused(page: Page, product:
     expect(page.locator("#rows")).not_to_contain_text("while paused")
     page.locator("#tail-button").click()
     expect(page.locator("#rows > tr").first).to_contain_text("while paused")
+    page.context.set_extra_http_headers({"Accept-Language": "zh"})
+    page.reload()
+    page.get_by_role("button", name="实时跟踪").click()
+    expect(page.locator("#tail-state")).to_have_text(re.compile("0 条新消息"))
