@@ -32,6 +32,7 @@ from app.pages.selection import (
     selection_view,
 )
 from app.services import GroupEditor, Services, services_of
+from app.texts import joined, phrase
 from kraft_core.clients.admin.offset_reset import ToOffsets
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -58,7 +59,7 @@ def _id_of(item: str) -> str:
 
 
 def _view(given: Ticked, action: str, title: str, button: str) -> ConfirmView:
-    return selection_view(given, "/groups", "Groups", f"/selected-groups/{action}", title, button)
+    return selection_view(given, "/groups", phrase("Groups"), f"/selected-groups/{action}", title, button)
 
 
 @router.post("/delete")
@@ -76,20 +77,20 @@ async def delete(request: Request, caller: GroupEditor, given: TickedDep) -> Res
         for item in asked:
             error = found[_id_of(item)]
             if error is not None:
-                made.append(Refused(f"{error.message} ({error.code.name})"))
+                made.append(Refused(phrase("%(message)s (%(error)s)", message=error.message, error=error.code.name)))
                 continue
             committed = sum(part.committed is not None for part in lags[_id_of(item)].partitions)
             offsets = counted(committed, "committed offset")
-            made.append(Line((_id_of(item), offsets, "deleted"), item))
+            made.append(Line((_id_of(item), offsets, phrase("deleted")), item))
         return made
 
     async def apply(item: str) -> str:
         await services.actions.groups.delete(caller, _id_of(item))
-        return "Deleted."
+        return phrase("Deleted.")
 
     view = replace(
-        _view(given, "delete", "Delete groups", "Delete"),
-        consequences=["Members that join later begin where `auto.offset.reset` says."],
+        _view(given, "delete", phrase("Delete groups"), phrase("Delete")),
+        consequences=[phrase("Members that join later begin where `auto.offset.reset` says.")],
         command=_command(request, [_id_of(item) for item in items]),
         dangerous=True,
     )
@@ -116,14 +117,20 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
                 raise ValueError
             scenario = read_scenario(way, value, int(time.time() * 1000))
         except ValueError as wrong:
-            return input_page(request, _input(given, items, way or WAYS[0].key, value, str(wrong)), "/groups")
+            return input_page(
+                request, _input(given, items, way or WAYS[0].key, value, wrong.args[0] if wrong.args else ""), "/groups"
+            )
 
     async def preview_one(item: str) -> Line:
         group_id = _id_of(item)
         check_group_id(group_id)
         plan = await admin.plan_reset(group_id, None, scenario)
         before, after = sum(part.committed or 0 for part in plan), sum(part.new_offset for part in plan)
-        row = (f"Sum of {counted(len(plan), 'offset')} of {group_id}", number(before), number(after))
+        row = (
+            phrase("Sum of %(offsets)s of %(group)s", offsets=counted(len(plan), "offset"), group=group_id),
+            number(before),
+            number(after),
+        )
         return Line(row, f"{quote(group_id, safe='')}={quote(plan_text(plan), safe='')}")
 
     async def preview(asked: Sequence[str]) -> list[Line | Refused]:
@@ -131,8 +138,13 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
         partitions = sum(line.value.count("%0A") + 1 for line in made if isinstance(line, Line))
         if partitions > PARTITIONS_MAX:
             raise UnprocessableError(
-                f"The selected groups have {number(partitions)} partitions with offsets; at most "
-                f"{number(PARTITIONS_MAX)} can be reset at once. Select fewer groups. Nothing has changed."
+                phrase(
+                    "The selected groups have %(count)s partitions with offsets; "
+                    "at most %(most)s can be reset at once. "
+                    "Select fewer groups. Nothing has changed.",
+                    count=number(partitions),
+                    most=number(PARTITIONS_MAX),
+                )
             )
         return made
 
@@ -143,15 +155,19 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{wrong}.") from None
         plan = await admin.plan_reset(_id_of(item), by_topic(offsets), ToOffsets(offsets))
         failed = await actions.reset(caller, _id_of(item), plan)
-        done = f"Offset set for {len(plan) - len(failed)} of {counted(len(plan), 'partition')}."
+        done = phrase(
+            "Offset set for %(done)s of %(partitions)s.",
+            done=len(plan) - len(failed),
+            partitions=counted(len(plan), "partition"),
+        )
         if failed:
             partition, error = next(iter(failed.items()))
             raise KafkaError(error.code, f"{done} {partition.topic}-{partition.partition}: {error.message}")
         return done
 
     view = replace(
-        _view(given, "reset", "Reset offsets", "Set offsets of"),
-        consequences=["Members that start again read from the new offsets: records are read twice, or never."],
+        _view(given, "reset", phrase("Reset offsets"), phrase("Set offsets of")),
+        consequences=[phrase("Members that start again read from the new offsets: records are read twice, or never.")],
     )
     change = SelectionChange(
         noun="group", name=_id_of, url=lambda item: group_path(_id_of(item)), preview=preview, apply=apply
@@ -160,18 +176,18 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
 
 
 def _input(given: Ticked, items: Sequence[str], way: str, value: str, error: str) -> InputView:
-    hint = "; ".join(f"{each.text}: {each.value}" for each in WAYS if each.value)
+    hints = [phrase("%(name)s: %(text)s", name=each.text, text=each.value) for each in WAYS if each.value]
     return InputView(
-        title="Reset offsets",
-        back="Groups",
+        title=phrase("Reset offsets"),
+        back=phrase("Groups"),
         back_url=given.back_url("/groups"),
         action="/selected-groups/reset",
-        summary=f"{in_count(items, 'group')} selected. All their committed offsets are moved.",
+        summary=phrase("%(items)s selected. All their committed offsets are moved.", items=in_count(items, "group")),
         inputs=(
-            Field("way", "Move the committed offsets", way, choices=[(each.key, each.text) for each in WAYS]),
-            Field("value", "Time, duration, offset or number of records", value, hint),
+            Field("way", phrase("Move the committed offsets"), way, choices=[(each.key, each.text) for each in WAYS]),
+            Field("value", phrase("Time, duration, offset or number of records"), value, joined("; ", hints)),
         ),
         items=items,
         filter=given.filter,
-        error=f"{error}." if error else "",
+        error=phrase("%(error)s.", error=error) if error else "",
     )

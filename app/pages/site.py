@@ -57,6 +57,7 @@ from app.pages import (
 )
 from app.pages.frame import html_of, page_of
 from app.pages.past import past_paths
+from app.texts import phrase
 
 ROUTERS = (
     login.router,
@@ -121,7 +122,7 @@ def include(app: FastAPI) -> None:
 def error_page(request: Request, error: ApiError) -> Response:
     """Return an error as a page."""
     title = error.code.replace("-", " ").capitalize()
-    message = "There is no page at this address." if isinstance(error, NoSuchPathError) else error.message
+    message = phrase("There is no page at this address.") if isinstance(error, NoSuchPathError) else error.message
     context = {"code": error.status, "message": message, "request_id": request.state.request_id}
     html = html_of(request, "error.html", page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

@@ -37,7 +37,17 @@ VISITOR_COOKIE: Final = "conclave_visitor"
 CSRF_FIELD: Final = "csrf_token"
 CSRF_HEADER: Final = "x-csrf-token"
 OPEN_PATHS: Final = frozenset(
-    {"/login", "/login/link", "/healthz", "/readyz", "/metrics", "/openapi.json", "/favicon.ico", "/robots.txt"}
+    {
+        "/login",
+        "/login/link",
+        "/language",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/favicon.ico",
+        "/robots.txt",
+    }
 )
 OPEN_PREFIXES: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
