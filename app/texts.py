@@ -58,6 +58,19 @@ def joined(separator: str, parts: Iterable[str]) -> Text:
     return _made(lambda catalogue: catalogue.get(separator, separator).join(_in(catalogue, part) for part in kept))
 
 
+def sentence_of(error: Exception) -> str:
+    """Return the sentence of an error, still a Text if it was raised with one, which `str` would make English."""
+    said = error.args[0] if error.args else None
+    return said if isinstance(said, Text) else str(error)
+
+
+def plain(value: object) -> str:
+    """Return a Text as a plain str, for encoders that know no other (msgspec's enc_hook)."""
+    if isinstance(value, Text):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
 def shown(value: Any) -> Any:
     """Return a Text in the language of the page that is being rendered, and everything else as it is."""
     return _in(_catalogue(_language.get()), value) if isinstance(value, Text) else value
