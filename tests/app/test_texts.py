@@ -24,13 +24,10 @@ SPOKEN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt)="([^"]*)"
 SAME = frozenset(["Conclave", "Con", "clave", "CSV", "JSON", "HTTP", "UTC", "REST", "ACL", "null"])
 """Words that are the same in every language. "Con" and "clave" are the halves of the name."""
 TO_DO = """
-_audit _brokers _epochs _groups _message_macros _message_rows _move_review _move_what
-_move_where _new_changes _plan _plans _quorum _report_macros _report_preview _report_runs
-_topic _topic_fields _topic_row _topics _trends acls audit broker broker_replicas
-broker_timeline changes configs create_topic delegation_token_created delegation_tokens
-differences elect_leaders election_result elections epochs features flaps group group_reset
-groups message messages moves plan plans produce quotas reassignments report report_rows
-reports schedule scram topic topic_changes topic_groups topic_producers topics transactions
+_groups _message_macros _message_rows _move_review _move_what _move_where _plan _plans
+_report_macros _report_preview _report_runs _trends acls delegation_token_created
+delegation_tokens group group_reset groups message messages moves plan plans produce quotas
+report report_rows reports schedule scram transactions
 """
 """Templates that still have some."""
 EXAMPLES = frozenset(
