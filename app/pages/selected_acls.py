@@ -54,9 +54,9 @@ async def delete(request: Request, caller: Admin, given: TickedDep) -> Response:
 
     async def apply(item: str) -> str:
         offset, deleted = await actions.delete(caller, filter_of(_acl(item)))
-        return (
-            phrase("Deleted at offset %(offset)s.", offset=offset) if deleted else phrase("The ACL no longer exists.")
-        )
+        if not deleted:
+            return phrase("The ACL no longer exists.")
+        return phrase("Deleted at offset %(offset)s.", offset=offset)
 
     view = replace(
         selection_view(given, "/rights", TITLE, "/selected-acls/delete", phrase("Delete ACLs")),
