@@ -24,10 +24,8 @@ SPOKEN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt)="([^"]*)"
 SAME = frozenset(["Conclave", "Con", "clave", "CSV", "JSON", "HTTP", "UTC", "REST", "ACL", "null"])
 """Words that are the same in every language. "Con" and "clave" are the halves of the name."""
 TO_DO = """
-_groups _message_macros _message_rows _move_review _move_what _move_where _plan _plans
-_report_macros _report_preview _report_runs _trends acls delegation_token_created
-delegation_tokens group group_reset groups message messages moves plan plans produce quotas
-report report_rows reports schedule scram transactions
+_move_review _move_what _move_where _plan _plans _report_macros _report_preview _report_runs
+_trends moves plan plans report report_rows reports schedule
 """
 """Templates that still have some."""
 EXAMPLES = frozenset(
