@@ -18,6 +18,7 @@ from app.http.locations import htmx_push
 from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, counted, duration, go_to, page_of, refusal, render, rows_on_page, whole_number
+from app.pages.shared_parts import shared
 from app.services import PastReader, TopicEditor, services_of
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.configs.effective_config import NodeConfigs, topic_config
@@ -207,6 +208,7 @@ async def topics(request: Request, _caller: PastReader) -> Response:
 
 
 @router.get("/fragments/topics")
+@shared
 async def topics_fragment(request: Request, _caller: PastReader) -> Response:
     """Return the list without its frame. A search changes the address too, so that it can be shared."""
     view = await current_topics(request)
