@@ -30,6 +30,7 @@ router = APIRouter(include_in_schema=False)
 STALE_MS: Final = 3_000
 TICK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.1  # at most ten events a second, however fast the cluster changes
+SAME_SECONDS: Final = 0.05  # streams that send at the same moment send the same text
 SUBJECT_MAX: Final = 400
 
 
@@ -222,6 +223,29 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
     )
 
 
+class StateEvents:
+    """The event that all streams send at the same moment, made once."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._made_at = 0.0
+        self._text = ""
+
+    def event(self, cluster: Cluster, gone: Gone | None) -> tuple[str, str]:
+        """Return the stamp and the text of the event for a stream whose subject is `gone`."""
+        now = asyncio.get_running_loop().time()
+        if self._live is None or self._live.stamp != cluster.stamp or now - self._made_at >= SAME_SECONDS:
+            self._live, self._made_at = live_state(cluster), now
+            self._text = _event(self._live, None)
+        return self._live.stamp, self._text if gone is None else _event(self._live, gone)
+
+
+def _event(live: Live, gone: Gone | None) -> str:
+    subject = None if gone is None else dataclasses.asdict(gone)
+    data = {**dataclasses.asdict(live), "leader": live.leader, "gone": subject}
+    return f"event: state\ndata: {json.dumps(data)}\n\n"
+
+
 @router.get("/events")
 async def events(
     request: Request, _caller: Reader, subject: Annotated[str, Query(max_length=SUBJECT_MAX)] = ""
@@ -230,20 +254,17 @@ async def events(
     cluster = services_of(request).cluster
     watch = SubjectWatch(cluster, Subject.parse(subject)) if subject else None
 
+    states: StateEvents = request.app.state.state_events
+
     async def stream() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         stamp = ""
-        while not cluster.is_stopping and not await request.is_disconnected():
-            live, gone = live_state(cluster), None if watch is None else watch.gone()
-            data = {
-                **dataclasses.asdict(live),
-                "leader": live.leader,
-                "gone": None if gone is None else dataclasses.asdict(gone),
-            }
-            yield f"event: state\ndata: {json.dumps(data)}\n\n"
-            if live.stamp != stamp:
+        while not cluster.is_stopping:
+            newest, event = states.event(cluster, None if watch is None else watch.gone())
+            yield event
+            if newest != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)
-            stamp = live.stamp
+            stamp = newest
             await cluster.wait_for_change(stamp, TICK_SECONDS)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -117,6 +117,7 @@ def include(app: FastAPI) -> None:
     for router in ROUTERS:
         app.include_router(router)
     app.state.shared_parts = SharedParts()
+    app.state.state_events = live.StateEvents()
     app.state.past_paths = past_paths(route for router in ROUTERS for route in router.routes)
 
 
