@@ -5,6 +5,9 @@
   const WAIT_MS = 120; // after the last key, before the search
   const NEXT_MS = 1500; // between g and the letter of a page
 
+  const jump = document.querySelector("[data-opens=palette]"); // has what this script says, in the language of the page
+  const words = JSON.parse(jump?.dataset.words ?? "{}");
+
   const dialog = (name, content) => {
     const made = document.createElement("dialog");
     made.setAttribute("aria-label", name);
@@ -52,15 +55,15 @@
   const build = () => {
     const form = document.createElement("form");
     input = document.createElement("input");
-    Object.assign(input, { type: "text", autocomplete: "off", placeholder: "Page, topic, broker or group", maxLength: 249 });
-    for (const [name, value] of [["aria-label", "Search or go to"], ["role", "combobox"], ["aria-expanded", "true"], ["aria-controls", "palette-found"]]) {
+    Object.assign(input, { type: "text", autocomplete: "off", placeholder: words.hint, maxLength: 249 });
+    for (const [name, value] of [["aria-label", words.jump], ["role", "combobox"], ["aria-expanded", "true"], ["aria-controls", "palette-found"]]) {
       input.setAttribute(name, value);
     }
     form.append(input);
     list = document.createElement("ul");
     Object.assign(list, { className: "found", id: "palette-found" });
     list.setAttribute("role", "listbox");
-    list.setAttribute("aria-label", "Results");
+    list.setAttribute("aria-label", words.results);
     let timer = 0;
     input.addEventListener("input", () => { window.clearTimeout(timer); timer = window.setTimeout(search, WAIT_MS); });
     input.addEventListener("keydown", (event) => {
@@ -71,7 +74,7 @@
       event.preventDefault();
       entries()[chosen]?.click();
     });
-    palette = dialog("Search", [form, list]);
+    palette = dialog(words.search, [form, list]);
   };
   const open = () => {
     if (!palette) build();
@@ -90,7 +93,7 @@
     if (!help) {
       const rows = document.createElement("dl");
       rows.className = "keys";
-      const names = [["Ctrl K", "Search or go to a page, topic, broker or group"], ["/", "Search on this page"], ["?", "This list"], ["Esc", "Close"]];
+      const names = [["Ctrl K", words.anywhere], ["/", words.here], ["?", words.list], ["Esc", words.close]];
       for (const [letter, href] of Object.entries(GO)) {
         const link = document.querySelector(`.side nav a[href="${href}"]`);
         if (link) names.push([`g ${letter}`, link.textContent.trim()]);
@@ -100,7 +103,7 @@
         for (const key of keys.split(" ")) term.append(Object.assign(document.createElement("kbd"), { textContent: key }), " ");
         rows.append(term, Object.assign(document.createElement("dd"), { textContent: what }));
       }
-      help = dialog("Keyboard shortcuts", [rows]);
+      help = dialog(words.shortcuts, [rows]);
     }
     if (!help.open) help.showModal();
   };
@@ -125,7 +128,7 @@
     } else if (event.key === "?") shortcuts();
     goneAt = event.key === "g" ? now : -Infinity;
   });
-  document.querySelector("[data-opens=palette]")?.addEventListener("click", (event) => {
+  jump?.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     open();

@@ -31,6 +31,8 @@
 
   const offset = badge.querySelector("[data-offset]");
   const leader = badge.querySelector("[data-leader]");
+  const words = JSON.parse(badge.dataset.words); // in the language of the page, with {} for a value
+  const say = (text, ...values) => values.reduce((said, value) => said.replace("{}", () => value), text);
   const age = badge.querySelector("[data-age]");
   let stamp = badge.dataset.stamp;
   let state = badge.dataset.state;
@@ -42,7 +44,7 @@
 
   const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
   const utc = (moment) => moment.toISOString().slice(0, 19).replace("T", " ") + " UTC";
-  const say = (id, text, tone) => { // screen readers announce an alert that changes: keep equal text
+  const notify = (id, text, tone) => { // screen readers announce an alert that changes: keep equal text
     const place = document.getElementById(id);
     let notice = place.firstElementChild;
     if (!text) { place.replaceChildren(); return; }
@@ -53,7 +55,7 @@
   };
   const show = () => {
     const seconds = (performance.now() - confirmed) / 1000;
-    age.textContent = seconds < 10 ? seconds.toFixed(1) + " s ago" : Math.round(seconds) + " s ago";
+    age.textContent = say(words.ago, say(words.s, seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)));
     badge.dataset.state = lostSince ? "lost" : isPaused ? "paused" : state === "live" && seconds >= 3 ? "stale" : state;
     for (const each of document.querySelectorAll("main time")) {
       const text = since((Date.now() - Date.parse(each.dateTime)) / 1000);
@@ -61,10 +63,10 @@
     }
   };
   const since = (seconds) => { // the same rule as `since` of app/pages/frame.py
-    if (Math.abs(seconds) < 5) return "just now";
+    if (Math.abs(seconds) < 5) return words.now;
     for (const [unit, length, least] of [["d", 86400, 2], ["h", 3600, 2], ["min", 60, 1], ["s", 1, 1]]) {
-      const words = `${Math.floor(Math.abs(seconds) / length)} ${unit}`;
-      if (Math.abs(seconds) >= least * length) return seconds > 0 ? `${words} ago` : `in ${words}`;
+      const time = say(words[unit], Math.floor(Math.abs(seconds) / length));
+      if (Math.abs(seconds) >= least * length) return say(seconds > 0 ? words.ago : words.ahead, time);
     }
   };
   const lost = () => {
@@ -72,8 +74,7 @@
     show();
   };
   const sayLost = () => {
-    const text = `Connection to Conclave lost at ${utc(lostSince)}. This page shows the state as of then.`;
-    say("connection-notice", text, "bad");
+    notify("connection-notice", say(words.lost, utc(lostSince)), "bad");
   };
   let goneText = "";
   const gone = (what) => {
@@ -93,13 +94,13 @@
     if (lostSince) {
       lostSince = null;
       isOut = false;
-      say("connection-notice", "", "");
+      notify("connection-notice", "", "");
     }
     state = data.state;
     if (data.age_ms !== null) confirmed = heard - data.age_ms;
     if (data.offset !== null) offset.textContent = number(data.offset);
     leader.textContent = data.leader;
-    say("quorum-notice", data.notice, data.tone);
+    notify("quorum-notice", data.notice, data.tone);
     for (const value of document.querySelectorAll("[data-live-value]")) {
       value.textContent = number(data[value.dataset.liveValue]);
     }
@@ -138,10 +139,9 @@
       const answer = wanted.length ? await fetch(address, { headers: { "X-Live": "1" }, redirect: "error" }) : null;
       if (answer?.ok) {
         put(wanted, new DOMParser().parseFromString(await answer.text(), "text/html"));
-        if (failed.delete(address) && !failed.size) say("part-notice", "", "");
+        if (failed.delete(address) && !failed.size) notify("part-notice", "", "");
       } else if (answer && answer.status >= 500) {
-        const text = `This page cannot be updated (HTTP ${answer.status}) since ${utc(new Date())}.`;
-        if (!failed.size) say("part-notice", text, "bad");
+        if (!failed.size) notify("part-notice", say(words.broken, answer.status, utc(new Date())), "bad");
         failed.add(address);
         window.setTimeout(() => renew(address), RETRY_MS);
       }
@@ -222,7 +222,7 @@
     isPaused = !isPaused;
     pause.setAttribute("aria-pressed", String(isPaused));
     pause.querySelector("use").setAttribute("href", pause.querySelector("use").getAttribute("href").replace(/#.*/, isPaused ? "#play" : "#pause"));
-    pause.title = isPaused ? "Go on: show the current state" : "Pause: keep the page as it is";
+    pause.title = isPaused ? words.resume : words.pause;
     if (!isPaused && held) { held = false; refresh(); }
     show();
   });
@@ -255,7 +255,7 @@
       status = 0;
     }
     isOut = status === 401 || status === 403;
-    if (isOut) say("connection-notice", "You are logged out. Log in again to see the current state.", "bad");
+    if (isOut) notify("connection-notice", words.out, "bad");
     window.setTimeout(open, isOut ? OUT_MS : 1000); // the user may log in on another page
   };
   open();

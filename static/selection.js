@@ -25,7 +25,7 @@
 
   const chosen = new Set(kept(bar.id));
   const count = bar.querySelector("[data-count]");
-  const noun = count.textContent.replace(/^Selected |:$/g, "");
+  const words = JSON.parse(bar.dataset.words); // in the language of the page, with {} for a number
   const shown = bar.querySelector("[data-shown]");
   const allShown = shown.querySelector("input");
   const allMatching = bar.elements.namedItem("all");
@@ -44,7 +44,7 @@
     for (const box of all) box.checked = chosen.has(box.value);
     const here = all.filter((box) => box.checked).length;
     const elsewhere = chosen.size - here;
-    const text = `${chosen.size} ${noun} selected${elsewhere ? `, ${elsewhere} of them not on this page` : ""}`;
+    const text = (elsewhere ? words.elsewhere : words.chosen).replace("{}", chosen.size).replace("{}", elsewhere);
     if (count.textContent !== text) count.textContent = text;
     shown.hidden = !all.length;
     allShown.checked = all.length > 0 && here === all.length;

@@ -73,3 +73,16 @@ class AclAdmin(Changes):
 def acls_of(image: MetadataImage, wanted: AclFilter) -> list[StandardAcl]:
     """Return the ACLs that match the filter, sorted by their fields."""
     return sorted(image.acls.matching(wanted), key=msgspec.structs.astuple)
+
+
+def filter_of(acl: StandardAcl) -> AclFilter:
+    """Return the filter that only this ACL matches."""
+    return AclFilter(
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )

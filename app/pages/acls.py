@@ -7,27 +7,15 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
+from app.cluster.acls import filter_of
 from app.pages.access_control import TITLE, acl_row
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.services import Admin, services_of
-from kraft_core.image.acls_image import AclFilter, StandardAcl
+from kraft_core.image.acls_image import StandardAcl
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 
 router = APIRouter(include_in_schema=False, prefix="/rights/acls")
-
-
-def filter_of(acl: StandardAcl) -> AclFilter:
-    """Return the filter that only this ACL matches."""
-    return AclFilter(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
 
 
 def acl_of(given: Mapping[str, str]) -> StandardAcl:

@@ -7,7 +7,8 @@ from typing import Final
 
 from app.cluster.about import About
 from app.cluster.history import PARTITION_LINE, Change
-from app.pages.frame import counted
+from app.pages.frame import counted, number
+from app.texts import phrase, phrases
 
 FOLDED_MAX: Final = 25
 
@@ -45,8 +46,13 @@ def feed_entries(
             continue
         text, *rest = lines
         about_partitions = all(PARTITION_LINE.match(line) for line in rest)
-        more = "more " if PARTITION_LINE.match(text) else ""
-        summary = counted(len(rest), f"{more}partition") if about_partitions else f"{len(rest)} more"
+        summary = phrase("%(count)s more", count=len(rest))
+        if about_partitions and PARTITION_LINE.match(text):
+            summary = phrases(
+                "%(count)s more partition", "%(count)s more partitions", len(rest), count=number(len(rest))
+            )
+        elif about_partitions:
+            summary = counted(len(rest), "partition")
         shown = rest[:FOLDED_MAX]
         entries.append(
             FeedEntry(change.offset, change.epoch, time_of(change), text, summary, shown, len(rest) - len(shown))

@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
@@ -27,10 +27,25 @@ from app.pages.past import PastBanner, past_banner, stay_in_past
 from app.pages.theme import theme_of
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, may_read_records, may_write_records, services_of, visitor_of
-from app.texts import LANGUAGES, shown, speaking
+from app.texts import LANGUAGES, Text, gettext, joined, phrase, phrases, shown, speaking
 from kraft_core.protocol.errors import KafkaError
 
 Item = TypeVar("Item")
+Noun = Literal[
+    "ACL",
+    "API token",
+    "committed offset",
+    "group",
+    "hour",
+    "leader",
+    "node",
+    "offset",
+    "pair",
+    "partition",
+    "replica",
+    "ticked partition",
+    "unclean leader election",
+]
 UNKNOWN: Final = "\N{EN DASH}"
 REFUSALS: Final = (KafkaError, ConnectionError, BrokerInUseError)
 """What a change raises when it is refused or cannot be sent; see `refusal`."""
@@ -97,61 +112,107 @@ def amount(value: float) -> str:
     return number(int(value) if value.is_integer() else value)
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, what: Noun) -> Text:
     """Return a count with its noun: 1 partition, 12 345 partitions."""
-    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+    value = number(count)
+    match what:
+        case "ACL":
+            return phrases("%(count)s ACL", "%(count)s ACLs", count, count=value)
+        case "API token":
+            return phrases("%(count)s API token", "%(count)s API tokens", count, count=value)
+        case "committed offset":
+            return phrases("%(count)s committed offset", "%(count)s committed offsets", count, count=value)
+        case "group":
+            return phrases("%(count)s group", "%(count)s groups", count, count=value)
+        case "hour":
+            return phrases("%(count)s hour", "%(count)s hours", count, count=value)
+        case "leader":
+            return phrases("%(count)s leader", "%(count)s leaders", count, count=value)
+        case "node":
+            return phrases("%(count)s node", "%(count)s nodes", count, count=value)
+        case "offset":
+            return phrases("%(count)s offset", "%(count)s offsets", count, count=value)
+        case "pair":
+            return phrases("%(count)s pair", "%(count)s pairs", count, count=value)
+        case "partition":
+            return phrases("%(count)s partition", "%(count)s partitions", count, count=value)
+        case "replica":
+            return phrases("%(count)s replica", "%(count)s replicas", count, count=value)
+        case "ticked partition":
+            return phrases("%(count)s ticked partition", "%(count)s ticked partitions", count, count=value)
+        case "unclean leader election":
+            return phrases(
+                "%(count)s unclean leader election", "%(count)s unclean leader elections", count, count=value
+            )
 
 
 def moment(value: dt.datetime | None) -> str:
     """Return a timestamp to the second in UTC, or "never"."""
-    return "never" if value is None else value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return phrase("never") if value is None else value.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def when(value: dt.datetime | None, now: dt.datetime | None = None) -> Markup:
     """Return a timestamp as the time since or until then, with the timestamp itself on hover. live.js renews it."""
     if value is None:
-        return Markup("never")
+        return gettext("never")
     seconds = ((now or dt.datetime.now(dt.UTC)) - value.astimezone(dt.UTC)).total_seconds()
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        value.astimezone(dt.UTC).isoformat(timespec="seconds"), moment(value), since(seconds)
+        value.astimezone(dt.UTC).isoformat(timespec="seconds"), moment(value), shown(since(seconds))
     )
 
 
-def since(seconds: float) -> str:
+def since(seconds: float) -> Text:
     """Return a past time in words, a negative number as a time to come; live.js has the same rule."""
     if -5 < seconds < 5:
-        return "just now"
+        return phrase("just now")
     length = abs(seconds)
     for unit, size_of, least in (("d", 86_400, 2), ("h", 3_600, 2), ("min", 60, 1), ("s", 1, 1)):
         if length >= least * size_of:
-            words = f"{int(length // size_of)} {unit}"
-            return f"{words} ago" if seconds > 0 else f"in {words}"
+            time = _time(str(int(length // size_of)), unit)
+            return phrase("%(time)s ago", time=time) if seconds > 0 else phrase("in %(time)s", time=time)
     raise AssertionError("five seconds or more have a unit")
 
 
-def age(milliseconds: int) -> str:
+def _time(value: str, unit: str) -> Text:
+    match unit:
+        case "d":
+            return phrase("%(count)s d", count=value)
+        case "h":
+            return phrase("%(count)s h", count=value)
+        case "min":
+            return phrase("%(count)s min", count=value)
+        case "s":
+            return phrase("%(count)s s", count=value)
+        case _:
+            return phrase("%(count)s ms", count=value)
+
+
+def age(milliseconds: int) -> Text:
     """Return an age in words."""
     seconds = milliseconds / 1000
     if seconds < 10:
-        return f"{seconds:.1f} s ago"
-    if seconds < 120:
-        return f"{seconds:.0f} s ago"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min ago"
-    return f"{seconds / 3600:.0f} h ago"
+        time = _time(f"{seconds:.1f}", "s")
+    elif seconds < 120:
+        time = _time(f"{seconds:.0f}", "s")
+    elif seconds < 7200:
+        time = _time(f"{seconds / 60:.0f}", "min")
+    else:
+        time = _time(f"{seconds / 3600:.0f}", "h")
+    return phrase("%(time)s ago", time=time)
 
 
-def duration(milliseconds: int) -> str:
+def duration(milliseconds: int) -> Text:
     """Return a duration in words, with two units at most."""
     if milliseconds < 1_000:
-        return f"{milliseconds} ms"
+        return _time(str(milliseconds), "ms")
     if milliseconds < 60_000:
-        return f"{milliseconds / 1000:.1f} s"
+        return _time(f"{milliseconds / 1000:.1f}", "s")
     seconds = milliseconds // 1000
     for unit, size, smaller, smaller_size in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
         if seconds >= size:
             rest = seconds % size // smaller_size
-            return f"{seconds // size} {unit} {rest} {smaller}" if rest else f"{seconds // size} {unit}"
+            most = _time(str(seconds // size), unit)
+            return joined(" ", [most, _time(str(rest), smaller)]) if rest else most
     raise AssertionError("a minute or more has a unit")
 
 
@@ -179,11 +240,11 @@ def share(part: int, whole: int) -> str:
 
 def doc(text: str) -> Markup:
     """Return a documentation text with its `code` parts as HTML code elements."""
-    parts = text.split("`")
-    shown = [
+    parts = shown(text).split("`")
+    made = [
         escape(part) if index % 2 == 0 else Markup("<code>{}</code>").format(part) for index, part in enumerate(parts)
     ]
-    return Markup("").join(shown)
+    return Markup("").join(made)
 
 
 @lru_cache(maxsize=1)
@@ -296,7 +357,8 @@ def refusal(error: Exception) -> tuple[str, int]:
         return str(error), CHANGE_REFUSED
     if isinstance(error, KafkaError):
         answer, extra = of_kafka(error, v3=False)
-        return f"{answer.message} ({extra['kafka_error']})", answer.status
+        text = phrase("%(message)s (%(error)s)", message=answer.message, error=extra["kafka_error"])
+        return text, answer.status
     assert isinstance(error, ConnectionError), "REFUSALS has no other class"
     answer, _ = of_connection(error)
     return answer.message, answer.status
@@ -311,7 +373,7 @@ def page_items(items: Sequence[Item], page: int, size: int) -> tuple[Sequence[It
 
 def ids_text(ids: Sequence[int]) -> str:
     """Return ids separated by commas, or "none"."""
-    return ", ".join(map(str, ids)) or "none"
+    return ", ".join(map(str, ids)) or phrase("none")
 
 
 def whole_number(text: str, least: int, most: int) -> int | None:
@@ -328,4 +390,8 @@ def optional_number(text: str, name: str, most: int) -> tuple[int | None, str]:
     if not text.strip():
         return None, ""
     value = whole_number(text, 1, most)
-    return value, "" if value is not None else f"{name} '{text.strip()[:40]}' is not a whole number from 1 to {most}."
+    if value is not None:
+        return value, ""
+    return None, phrase(
+        "%(name)s '%(value)s' is not a whole number from 1 to %(most)s.", name=name, value=text.strip()[:40], most=most
+    )

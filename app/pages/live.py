@@ -11,7 +11,7 @@ import datetime as dt
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Query, Request
@@ -21,7 +21,9 @@ from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.quorum_text import clock, state_text, state_tone
 from app.http.errors import BadRequestError
+from app.pages.language import language_of
 from app.services import Reader, services_of
+from app.texts import joined, phrase, shown, speaking
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
 
@@ -117,17 +119,19 @@ class Subject:
     def gone(self, cluster: Cluster, end: Change | None) -> Gone:
         """Return what happened to the subject."""
         if self.kind == "voter":
-            return Gone(
-                f"Node {self.id} with directory {self.name} is no longer a voter.", "/quorum", "Go to the quorum"
+            text = phrase(
+                "Node %(id)s with directory %(directory)s is no longer a voter.", id=self.id, directory=self.name
             )
+            return Gone(text, "/quorum", phrase("Go to the quorum"))
         if self.kind == "broker":
-            return Gone(f"Broker {self.id} was unregistered{_where(end)}.", "/brokers", "Go to the brokers")
-        text = f"Topic {self.name} was deleted{_where(end)}."
+            text = phrase("Broker %(id)s was unregistered%(where)s.", id=self.id, where=_where(end))
+            return Gone(text, "/brokers", phrase("Go to the brokers"))
+        text = phrase("Topic %(name)s was deleted%(where)s.", name=self.name, where=_where(end))
         again = cluster.image.topics.topic(self.name)
         if again is None:
-            return Gone(text, "/topics", "Go to the topics")
-        text += f" A new topic with the same name has the id {uuid_to_text(again.id)}."
-        return Gone(text, f"/topics/{quote(self.name, safe='')}", "Open the new topic")
+            return Gone(text, "/topics", phrase("Go to the topics"))
+        more = phrase("A new topic with the same name has the id %(id)s.", id=uuid_to_text(again.id))
+        return Gone(joined(" ", [text, more]), f"/topics/{quote(self.name, safe='')}", phrase("Open the new topic"))
 
 
 class SubjectWatch:
@@ -156,7 +160,9 @@ def deletion(cluster: Cluster, has: Callable[[MetadataImage], bool]) -> Change |
 
 
 def _where(change: Change | None) -> str:
-    return "" if change is None else f" at offset {change.offset} ({clock(max(0, change.timestamp_ms))})"
+    if change is None:
+        return ""
+    return phrase(" at offset %(offset)s (%(time)s)", offset=change.offset, time=clock(max(0, change.timestamp_ms)))
 
 
 def topic_deletion(cluster: Cluster, name: str) -> Change | None:
@@ -168,8 +174,10 @@ def deleted_topic_text(cluster: Cluster, name: str) -> str:
     """Return the text for a missing topic: when it was deleted, if that is at hand."""
     deleted = topic_deletion(cluster, name)
     if deleted is None:
-        return f"There is no topic '{name[:249]}' at offset {cluster.freshness.offset}."
-    return f"Topic '{name[:249]}' was deleted{_where(deleted)}."
+        return phrase(
+            "There is no topic '%(name)s' at offset %(offset)s.", name=name[:249], offset=cluster.freshness.offset
+        )
+    return phrase("Topic '%(name)s' was deleted%(where)s.", name=name[:249], where=_where(deleted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +202,9 @@ class Live:
     @property
     def leader(self) -> str:
         """Leader and epoch in words."""
-        return f"node {self.leader_id}, epoch {self.epoch}" if self.leader_id is not None else "no leader"
+        if self.leader_id is None:
+            return phrase("no leader")
+        return phrase("node %(id)s, epoch %(epoch)s", id=self.leader_id, epoch=self.epoch)
 
 
 def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | None = None) -> Live:
@@ -208,7 +218,12 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
     notice = cluster.foreign or state_text(quorum)
     if notice and quorum.standing != "led" and freshness.age_ms is not None and freshness.is_ready:
         confirmed = dt.datetime.now(dt.UTC).timestamp() * 1000 - freshness.age_ms
-        notice += f" Showing metadata as of offset {freshness.offset}, last confirmed at {clock(int(confirmed))}."
+        shows = phrase(
+            "Showing metadata as of offset %(offset)s, last confirmed at %(time)s.",
+            offset=freshness.offset,
+            time=clock(int(confirmed)),
+        )
+        notice = joined(" ", [notice, shows])
     return Live(
         offset=freshness.offset if is_known else None,
         high_watermark=max(quorum.high_watermark, freshness.high_watermark),
@@ -224,26 +239,36 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
 
 
 class StateEvents:
-    """The event that all streams send at the same moment, made once."""
+    """The event that all streams send at the same moment, made once in each language."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
         self._made_at = 0.0
-        self._text = ""
+        self._texts: dict[str, str] = {}
 
-    def event(self, cluster: Cluster, gone: Gone | None) -> tuple[str, str]:
+    def event(self, cluster: Cluster, gone: Gone | None, language: str) -> tuple[str, str]:
         """Return the stamp and the text of the event for a stream whose subject is `gone`."""
         now = asyncio.get_running_loop().time()
         if self._live is None or self._live.stamp != cluster.stamp or now - self._made_at >= SAME_SECONDS:
-            self._live, self._made_at = live_state(cluster), now
-            self._text = _event(self._live, None)
-        return self._live.stamp, self._text if gone is None else _event(self._live, gone)
+            self._live, self._made_at, self._texts = live_state(cluster), now, {}
+        live = self._live
+        if gone is not None:
+            return live.stamp, _event(live, gone, language)
+        if language not in self._texts:
+            self._texts[language] = _event(live, None, language)
+        return live.stamp, self._texts[language]
 
 
-def _event(live: Live, gone: Gone | None) -> str:
-    subject = None if gone is None else dataclasses.asdict(gone)
-    data = {**dataclasses.asdict(live), "leader": live.leader, "gone": subject}
+def _event(live: Live, gone: Gone | None, language: str) -> str:
+    with speaking(language):
+        subject = None if gone is None else _said(gone)
+        data = {**_said(live), "leader": shown(live.leader), "gone": subject}
     return f"event: state\ndata: {json.dumps(data)}\n\n"
+
+
+def _said(state: Live | Gone) -> dict[str, Any]:
+    """Return the fields of a state in the language of the page."""
+    return {field.name: shown(getattr(state, field.name)) for field in dataclasses.fields(state)}
 
 
 @router.get("/events")
@@ -253,14 +278,14 @@ async def events(
     """Return server-sent events for live.js: the state of the frame, after each change and every second."""
     cluster = services_of(request).cluster
     watch = SubjectWatch(cluster, Subject.parse(subject)) if subject else None
-
+    language = language_of(request)
     states: StateEvents = request.app.state.state_events
 
     async def stream() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         stamp = ""
         while not cluster.is_stopping:
-            newest, event = states.event(cluster, None if watch is None else watch.gone())
+            newest, event = states.event(cluster, None if watch is None else watch.gone(), language)
             yield event
             if newest != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.security.roles import Role
+from app.texts import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +28,31 @@ class Group:
 
 NAVIGATION: Final = (
     Group(
-        "Observe",
+        phrase("Observe"),
         (
-            Entry("/", "Dashboard", "gauge"),
-            Entry("/topics", "Topics", "layers"),
-            Entry("/groups", "Groups", "groups"),
-            Entry("/transactions", "Transactions", "transactions"),
-            Entry("/brokers", "Brokers", "server"),
-            Entry("/quorum", "Quorum", "quorum"),
-            Entry("/changes", "Changes", "history"),
-            Entry("/reports", "Reports", "chart"),
+            Entry("/", phrase("Dashboard"), "gauge"),
+            Entry("/topics", phrase("Topics"), "layers"),
+            Entry("/groups", phrase("Groups"), "groups"),
+            Entry("/transactions", phrase("Transactions"), "transactions"),
+            Entry("/brokers", phrase("Brokers"), "server"),
+            Entry("/quorum", phrase("Quorum"), "quorum"),
+            Entry("/changes", phrase("Changes"), "history"),
+            Entry("/reports", phrase("Reports"), "chart"),
         ),
     ),
     Group(
-        "Change",
+        phrase("Change"),
         (
-            Entry("/plans", "Plans", "moves"),
-            Entry("/features", "Features", "flag"),
+            Entry("/plans", phrase("Plans"), "moves"),
+            Entry("/features", phrase("Features"), "flag"),
         ),
     ),
     Group(
-        "Admin",
+        phrase("Admin"),
         (
-            Entry("/rights", "Access control", "shield", Role.ADMIN),
-            Entry("/access", "Users and tokens", "users", Role.ADMIN),
-            Entry("/audit", "Audit", "list", Role.ADMIN),
+            Entry("/rights", phrase("Access control"), "shield", Role.ADMIN),
+            Entry("/access", phrase("Users and tokens"), "users", Role.ADMIN),
+            Entry("/audit", phrase("Audit"), "list", Role.ADMIN),
         ),
     ),
 )

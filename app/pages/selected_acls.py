@@ -6,10 +6,11 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.actions.each import ITEMS_MAX
+from app.cluster.acls import filter_of
 from app.pages.access_control import TITLE, acl_row, matching_acls
-from app.pages.acls import acl_of, filter_of
+from app.pages.acls import acl_of
 from app.pages.selection import (
-    ITEMS_MAX,
     Line,
     SelectionChange,
     TickedDep,

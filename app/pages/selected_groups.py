@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.actions.each import ITEMS_MAX
 from app.cluster.groups import UNLISTED, check_group_id
 from app.http.errors import UnprocessableError
 from app.pages.confirm import ConfirmView
@@ -17,7 +18,6 @@ from app.pages.group_changes import WAYS, by_topic, plan_text, read_plan, read_s
 from app.pages.group_links import group_path
 from app.pages.groups import GroupFilter
 from app.pages.selection import (
-    ITEMS_MAX,
     Field,
     InputView,
     Line,

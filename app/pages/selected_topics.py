@@ -1,6 +1,5 @@
 """Changes of selected topics: deleted, grown, a config set on each, their preferred leaders elected."""
 
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -9,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.actions.each import ITEMS_MAX
 from app.cluster.cluster import Cluster
 from app.cluster.partitions import needs_election
 from app.pages.config_form import EMPTY, shown
@@ -16,7 +16,6 @@ from app.pages.config_values import parsed, unit_of
 from app.pages.confirm import ConfirmView, cluster_curl, confirm_page
 from app.pages.frame import counted, whole_number
 from app.pages.selection import (
-    ITEMS_MAX,
     Field,
     InputView,
     Line,
@@ -119,8 +118,7 @@ async def delete(request: Request, caller: TopicEditor, given: TickedDep) -> Res
 def _delete_curl(request: Request, names: Sequence[str]) -> str:
     if len(names) > CURL_MAX:
         return ""
-    words = " ".join(shlex.quote(quote(name, safe="")) for name in names)
-    return f"for topic in {words}; do\n{cluster_curl(request, 'DELETE', 'topics/$topic')}\ndone"
+    return cluster_curl(request, "POST", "topics:delete", {"data": [{"topic_name": name} for name in names]})
 
 
 @router.post("/partitions")

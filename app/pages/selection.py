@@ -5,23 +5,19 @@ lists is what is changed: the confirmation carries the items, not the filter tha
 individually, and each is audited as if it had been changed alone.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from app.actions.each import ITEMS_MAX, for_each
 from app.http.errors import FORM_REFUSED, NotFoundError, UnprocessableError
 from app.pages.confirm import ConfirmView, preview_or_apply
 from app.pages.frame import REFUSALS, number, page_of, refusal, render
 from app.security.guard import FORM_FIELDS_MAX
-
-ITEMS_MAX: Final = 1_000
-AT_ONCE: Final = 8
-"""The most items that are changed at the same time."""
 
 Made = TypeVar("Made")
 
@@ -176,19 +172,13 @@ class InputView:
 
 
 async def each(items: Sequence[str], make: Callable[[str], Awaitable[Made]]) -> list[Made | Refused]:
-    """Return what `make` makes of each item, in order, at most AT_ONCE at a time; a refusal costs its item only."""
-    limit = asyncio.Semaphore(AT_ONCE)
+    """Return what `make` makes of each item, in order; a refusal costs its item only."""
+    made = await for_each(items, make, (NotFoundError, *REFUSALS))
+    return [_refused(found) if isinstance(found, Exception) else found for found in made]
 
-    async def one(item: str) -> Made | Refused:
-        async with limit:
-            try:
-                return await make(item)
-            except NotFoundError as missing:
-                return Refused(missing.message)
-            except REFUSALS as refused:
-                return Refused(refusal(refused)[0])
 
-    return list(await asyncio.gather(*(one(item) for item in items)))
+def _refused(error: Exception) -> Refused:
+    return Refused(error.message if isinstance(error, NotFoundError) else refusal(error)[0])
 
 
 def in_count(items: Sequence[object], noun: str) -> str:

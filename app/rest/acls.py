@@ -46,8 +46,9 @@ def _filter(
 FilterDep = Annotated[AclFilter, Depends(_filter)]
 
 
-def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
-    words = {
+def words_of(acl: StandardAcl) -> dict[str, str]:
+    """Return the members of an ACL in the words of REST v3."""
+    return {
         "resource_type": ResourceType(acl.resource_type).name,
         "resource_name": acl.resource_name,
         "pattern_type": PatternType(acl.pattern_type).name,
@@ -56,10 +57,15 @@ def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
         "operation": AclOperation(acl.operation).name,
         "permission": AclPermissionType(acl.permission_type).name,
     }
+
+
+def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
+    words = words_of(acl)
     return view.resource("KafkaAcl", ("acls",), tuple((f"acl-{key}", value) for key, value in words.items()), **words)
 
 
-def _acl(body: AclEntry) -> StandardAcl:
+def acl_of(body: AclEntry) -> StandardAcl:
+    """Return the ACL of a request. Raises KafkaError INVALID_REQUEST for an unknown word and for one of filters."""
     return StandardAcl(
         resource_type=parse_acl_word(ResourceType, body.resource_type, "resource_type"),
         resource_name=body.resource_name,
@@ -89,7 +95,7 @@ async def create_acl(
     body: CreateAclBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create one ACL. An ACL that exists already is not an error."""
-    acl = _acl(body)
+    acl = acl_of(body)
     offset = await services.actions.acls.create(caller, [acl], validate_only=validate_only)
     if validate_only:
         return _planned(view, [acl])
@@ -103,7 +109,7 @@ async def create_acls(
     body: CreateAclsBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create several ACLs."""
-    acls = [_acl(each) for each in body.data]
+    acls = [acl_of(each) for each in body.data]
     offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
     return _planned(view, acls) if validate_only else no_content(offset)
 

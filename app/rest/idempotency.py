@@ -9,9 +9,9 @@ import contextlib
 import datetime as dt
 import json
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import Request
+from fastapi import Header, Request
 from fastapi.responses import Response
 from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
@@ -28,6 +28,16 @@ from kraft_core.protocol.errors import KafkaError
 KEPT: Final = dt.timedelta(days=1)
 ABANDONED: Final = dt.timedelta(minutes=2)  # longer than any request may run
 REPLAYED: Final = "Idempotent-Replayed"
+
+IdempotencyKeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="makes the request safe to repeat for a day",
+    ),
+]
 
 
 def _find(session: Session, key: str, actor: str) -> IdempotencyKey | None:

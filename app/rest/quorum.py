@@ -12,11 +12,11 @@ from app.cluster.quorum import Replica
 from app.cluster.quorum_text import state_text
 from app.error_responses import NATIVE
 from app.http.errors import NotFoundError
-from app.rest.paging import NowPageDep
+from app.rest.paging import PageDep
 from app.rest.responses import answer
 from app.rest.routing import JsonRoute
 from app.rest.schemas.quorum import QuorumData, QuorumEpochData, QuorumEpochDataList
-from app.rest.view import NowViewDep, View
+from app.rest.view import View, ViewDep
 from app.services import Reader
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 
@@ -67,9 +67,12 @@ def _snapshot(snapshot: LatestSnapshot | None) -> dict[str, Any] | None:
 
 
 @router.get("", responses={200: {"model": QuorumData}})
-async def get_quorum(view: NowViewDep, _caller: Reader) -> Response:
-    """Describe the quorum as its leader reports it, and which voters respond to this process."""
-    quorum = view.cluster.quorum
+async def get_quorum(view: ViewDep, _caller: Reader) -> Response:
+    """Describe the quorum as its leader reports it, and which voters respond to this process.
+
+    For a past state, what the metadata log says: the leader, its epoch and the voters that it named when elected.
+    """
+    quorum, is_past = view.cluster.quorum, view.cluster.past is not None
     body = view.resource(
         "KafkaQuorum",
         ("quorum",),
@@ -82,7 +85,7 @@ async def get_quorum(view: NowViewDep, _caller: Reader) -> Response:
         log_end_offset=quorum.log_end_offset,
         latest_snapshot=_snapshot(quorum.snapshot),
         voters=[_replica(voter) for voter in quorum.voters],
-        observers=[_observer(observer) for observer in observers_of(quorum, view.image)],
+        observers=[_observer(observer) for observer in (() if is_past else observers_of(quorum, view.image))],
         committed_voter_ids=None
         if quorum.committed_voters is None
         else sorted(voter_id for voter_id, _ in quorum.committed_voters),
@@ -92,7 +95,7 @@ async def get_quorum(view: NowViewDep, _caller: Reader) -> Response:
         max_follower_lag=quorum.max_follower_lag,
         max_follower_lag_ms=quorum.max_follower_lag_ms,
         state=quorum.standing.upper().replace("-", "_"),
-        state_text=state_text(quorum),
+        state_text="" if is_past else state_text(quorum),
         is_live=quorum.is_live,
         error=quorum.error,
     )
@@ -100,7 +103,7 @@ async def get_quorum(view: NowViewDep, _caller: Reader) -> Response:
 
 
 @router.get("/epochs", responses={200: {"model": QuorumEpochDataList}})
-async def list_epochs(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Response:
+async def list_epochs(view: ViewDep, page: PageDep, _caller: Reader) -> Response:
     """List the known leader epochs, newest first. They are kept longer than the log that shows them."""
     return page.answer(
         "KafkaQuorumEpochList",
@@ -111,7 +114,7 @@ async def list_epochs(view: NowViewDep, page: NowPageDep, _caller: Reader) -> Re
 
 
 @router.get("/epochs/{epoch}", responses={200: {"model": QuorumEpochData}, 404: {"description": "not known"}})
-async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: NowViewDep, _caller: Reader) -> Response:
+async def get_epoch(epoch: Annotated[int, Path(ge=0, le=2**31 - 1)], view: ViewDep, _caller: Reader) -> Response:
     """Describe one leader epoch. Epochs without a leader are not known."""
     for leadership in view.cluster.epochs.leaderships():
         if leadership.epoch.epoch == epoch:

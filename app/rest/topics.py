@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from app.http.errors import BadRequestError
 from app.rest.conditions import IfMatch, check_if_match, is_not_modified, not_modified, topic_etag
-from app.rest.idempotency import once
+from app.rest.idempotency import IdempotencyKeyHeader, once
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created, location_of, no_content, planned
 from app.rest.routing import DryRun, Flag, JsonRoute
@@ -21,10 +21,6 @@ from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["topics"], route_class=JsonRoute)
-
-IdempotencyKey = Annotated[
-    str | None, Header(min_length=1, max_length=255, description="makes the request safe to repeat for a day")
-]
 
 
 class _SortedNames:
@@ -108,7 +104,7 @@ async def create_topic(
     services: ServicesDep,
     caller: TopicEditor,
     validate_only: DryRun,
-    idempotency_key: IdempotencyKey = None,
+    idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
     """Create a topic: 201 with its Location. With `validate_only`: 200, no topic, and the key stays unused."""
 

@@ -44,6 +44,7 @@ class QuorumData(Resource):
     """The quorum. While its leader does not respond, `is_live` is false and only what the log contains is known.
 
     `state_text` describes the problem: which voters do not respond, since when, how many are needed. "" without one.
+    A past state is as the log tells it: `is_live` is false, and neither observers nor the voters' progress are known.
     """
 
     kind: Literal["KafkaQuorum"]

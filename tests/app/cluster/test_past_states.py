@@ -50,6 +50,8 @@ LISTS = (
     "metadata/feature-changes",
     "topics/-/configs",
     "brokers/1/configs",
+    "quorum",
+    "quorum/epochs",
 )
 
 
@@ -138,6 +140,7 @@ def test_a_past_state_is_the_same_after_a_kill_and_far_behind_the_changes_in_mem
     assert b"State at offset" in first["/topics"]
     assert f'href="/brokers?at_offset={then}"'.encode() in first["/topics"]
     assert b"orders" not in web.get("/topics").content
+    _check_quorum_of_then(web, cluster, then)
     web.kill()
     web.start()
     assert shown() == first
@@ -156,6 +159,20 @@ def test_a_past_state_is_the_same_after_a_kill_and_far_behind_the_changes_in_mem
     }
 
 
+def _check_quorum_of_then(web: WebProcess, cluster: str, then: int) -> None:
+    """The log names the leader, its epoch and the voters of then; what only the leader of today knows is left out."""
+    now, past = (web.get(f"{cluster}/quorum{query}").json() for query in ("", f"?at_offset={then}"))
+    assert now["is_live"]
+    assert (past["is_live"], past["state"], past["state_text"], past["observers"]) == (False, "LED", "", [])
+    assert (past["high_watermark"], past["leader_epoch"]) == (then + 1, now["leader_epoch"])
+    assert [each["replica_id"] for each in past["voters"]] == [past["leader_id"]] == [now["leader_id"]]
+    shown = web.get(f"{cluster}/quorum/epochs?at_offset={then}").json()["data"][0]
+    assert (shown["end_offset"], shown["end_reason"]) == (then + 1, "leads")
+    epoch = f"{cluster}/quorum/epochs/{shown['leader_epoch']}"
+    assert web.get(f"{epoch}?at_offset={then}").json() == shown
+    assert "No leader of epoch 4711" in web.get(f"{cluster}/quorum/epochs/4711?at_offset={then}", 404).text
+
+
 @pytest.mark.parametrize(
     ("query", "status", "said"),
     [
@@ -172,10 +189,11 @@ def test_a_past_state_is_the_same_after_a_kill_and_far_behind_the_changes_in_mem
 def test_a_state_that_is_not_known_is_refused_with_what_is_kept(
     node: CombinedNode, web: WebProcess, query: str, status: int, said: str
 ) -> None:
-    for path in ("/topics", f"/v3/clusters/{node.cluster_id}/topics"):
+    cluster = f"/v3/clusters/{node.cluster_id}"
+    for path in ("/topics", f"{cluster}/topics", f"{cluster}/quorum", f"{cluster}/quorum/epochs"):
         answer = web.get(f"{path}?{query}", status)
         assert said in answer.text, answer.text
-    problem = web.client.get(f"/v3/clusters/{node.cluster_id}/topics?{query}", headers={"Accept": PROBLEM_JSON})
+    problem = web.client.get(f"{cluster}/topics?{query}", headers={"Accept": PROBLEM_JSON})
     assert problem.json()["status"] == status
     assert web.client.get(f"/topics?at_offset={'1' * 2000}").status_code == 400
 

@@ -9,6 +9,7 @@ import pytest
 
 from app.rest.schemas.acls import AclDataList, DeletedAclsData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
+from app.rest.schemas.deletions import AclDeletionDataList
 from tests.app.live import LiveWeb, running_web
 from tests.interop import kafka
 from tests.security.secure_quorum import SecureQuorum, secure_quorum, wait_for_voters
@@ -83,6 +84,26 @@ def test_an_acl_is_created_found_and_deleted(web: LiveWeb) -> None:
     assert sorted(acl.resource_name for acl in deleted) == ["ord", "orders"]
     assert web.client.delete(f"{web.cluster}/acls", params={**required, "principal": "User:bob"}).status_code == 200
     assert listed(web) == before
+
+
+def test_named_acls_are_deleted_in_one_call_with_a_result_for_each(web: LiveWeb) -> None:
+    before = listed(web)
+    kept, gone = ACL | {"principal": "User:kept"}, ACL | {"principal": "User:gone"}
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [kept, gone]}).status_code == 204
+    body = {"data": [gone, ACL | {"principal": "User:absent"}]}
+    for query in ("?validate_only=true", ""):
+        answer = web.client.post(f"{web.cluster}/acls:delete{query}", json=body)
+        data = AclDeletionDataList.model_validate_json(answer.content).data
+        assert [(each.principal, each.error_code, each.kafka_error) for each in data] == [
+            ("User:gone", None, None),
+            ("User:absent", 404, "RESOURCE_NOT_FOUND"),
+        ]
+        assert answer.status_code == 207
+        assert (gone in listed(web)) == bool(query)
+    filtered = web.client.post(f"{web.cluster}/acls:delete", json={"data": [kept | {"operation": "ANY"}]})
+    assert (filtered.status_code, filtered.json()["kafka_error"]) == (400, "INVALID_REQUEST")
+    done = web.client.post(f"{web.cluster}/acls:delete", json={"data": [kept]})
+    assert (done.status_code, listed(web)) == (200, before)
 
 
 def test_a_dry_run_of_acls_lists_them_and_changes_none(web: LiveWeb) -> None:

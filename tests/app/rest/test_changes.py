@@ -3,8 +3,10 @@
 import concurrent.futures
 import itertools
 
+import httpx
 import pytest
 
+from app.rest.schemas.deletions import TopicDeletionDataList
 from app.rest.schemas.topics import TopicData
 from tests.app.live import LiveWeb
 
@@ -153,6 +155,47 @@ def test_the_same_idempotency_key_has_one_effect_and_one_answer(web: LiveWeb) ->
     assert again.headers["Idempotent-Replayed"] == "true"
     other = web.client.post(f"{web.cluster}/topics", json={"topic_name": name + "x"}, headers=headers)
     assert other.status_code == 422
+
+
+def test_several_topics_are_deleted_in_one_call_with_a_result_for_each(web: LiveWeb, topic: str) -> None:
+    url, names = f"{web.cluster}/topics:delete", [topic, "changes.absent", f"changes.{next(_numbers)}", "a/b"]
+    assert web.client.post(f"{web.cluster}/topics", json={"topic_name": names[2]}).status_code == 201
+    body = {"data": [{"topic_name": name} for name in names]}
+    headers = {"Idempotency-Key": f"delete-{topic}"}
+
+    def results(answer: httpx.Response) -> list[tuple[str, int | None, str | None]]:
+        assert answer.status_code == 207, answer.text
+        data = TopicDeletionDataList.model_validate_json(answer.content).data
+        assert [each.metadata_offset is None for each in data] == [dry or each.error_code is not None for each in data]
+        return [(each.topic_name, each.error_code, each.kafka_error) for each in data]
+
+    expected = [
+        (topic, None, None),
+        ("changes.absent", 404, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (names[2], None, None),
+        ("a/b", 400, "INVALID_TOPIC"),
+    ]
+    dry = True
+    assert results(web.client.post(f"{url}?validate_only=true", json=body, headers=headers)) == expected
+    assert web.client.get(f"{web.cluster}/topics/{topic}").status_code == 200
+    dry = False
+    done = web.client.post(url, json=body, headers=headers)
+    assert results(done) == expected
+    assert done.headers["X-Metadata-Offset"] == str(max(each["metadata_offset"] or 0 for each in done.json()["data"]))
+    for name, error, _ in expected[:3]:
+        assert web.client.get(f"{web.cluster}/topics/{name}").status_code == 404
+        audited = web.client.get(f"/v3/audit?resource=topic/{name}&page_size=1").json()["data"][0]
+        assert (audited["action"], audited["result"]) == ("topic.delete", "failed" if error else "ok")
+    assert web.client.post(f"{web.cluster}/topics", json={"topic_name": topic}).status_code == 201
+    again = web.client.post(url, json=body, headers=headers)
+    assert (again.json(), again.headers["Idempotent-Replayed"]) == (done.json(), "true")
+    assert web.client.get(f"{web.cluster}/topics/{topic}").status_code == 200, "the new topic is another one"
+    whole = web.client.post(url, json={"data": [{"topic_name": topic}]})
+    assert (whole.status_code, whole.json()["data"][0]["error_code"]) == (200, None)
+    twice = web.client.post(url, json={"data": [{"topic_name": topic}] * 2})
+    assert (twice.status_code, twice.json()["kafka_error"]) == (400, "INVALID_REQUEST")
+    for wrong in ({"data": []}, {"data": [{"topic_name": f"t{number}"} for number in range(1_001)]}):
+        assert web.client.post(url, json=wrong).status_code == 422
 
 
 def test_parallel_requests_with_one_idempotency_key_create_once(web: LiveWeb) -> None:

@@ -44,6 +44,9 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/topics"): ("", {"topic_name": "dry-new", "partitions_count": 1}, 200),
     ("PATCH", f"{C}/topics/{{topic_name}}"): ("", {"partitions_count": 9}, 200),
     ("DELETE", f"{C}/topics/{{topic_name}}"): ("", None, 200),
+    ("POST", f"{C}/topics:delete"): ("", {"data": [{"topic_name": "dry"}]}, 200),
+    ("POST", f"{C}/consumer-groups:delete"): ("", {"data": [{"consumer_group_id": "dry"}]}, 200),
+    ("POST", f"{C}/acls:delete"): ("", {"data": [_ACL]}, 207),  # SECURITY_DISABLED, as below
     ("POST", f"{C}/topics/-/configs:alter"): (
         "",
         {"data": [{"topic_name": "dry", "configs": [{"name": "retention.ms", "value": "5"}]}]},

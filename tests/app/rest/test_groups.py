@@ -7,6 +7,7 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
+from app.rest.schemas.deletions import GroupDeletionDataList
 from app.rest.schemas.groups import (
     ConsumerAssignmentData,
     ConsumerAssignmentDataList,
@@ -96,6 +97,16 @@ def test_an_id_may_have_any_characters(web: LiveWeb, node: CombinedNode, group_i
     assert deleted.status_code == 204, deleted.text
     assert get(web, path, None, 404)["error_code"] == 404
     assert audited(web, "group.delete")[0]["resource"] == plain_text(f"group/{group_id}", 512)
+    groups.commit(node, group_id, TOPIC, {0: 1})
+    body = {"data": [{"consumer_group_id": group_id}, {"consumer_group_id": "nobody"}]}
+    results = web.client.post(f"{web.cluster}/consumer-groups:delete", json=body)
+    found = GroupDeletionDataList.model_validate_json(results.content).data
+    assert [(each.consumer_group_id, each.kafka_error) for each in found] == [
+        (group_id, None),
+        ("nobody", "GROUP_ID_NOT_FOUND"),
+    ]
+    assert results.status_code == 207
+    assert get(web, path, None, 404)["error_code"] == 404
 
 
 def test_offsets_are_moved_after_a_dry_run_that_shows_where_to(web: LiveWeb, node: CombinedNode) -> None:

@@ -1,0 +1,175 @@
+"""Several topics, groups or ACLs deleted in one call, with a result for each.
+
+200 if all were deleted, 207 if some were not: they succeed and fail on their own, and each has an audit event. When
+none has reached the cluster, the answer is the error of the first one.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from app.actions.each import for_each
+from app.cluster.acls import filter_of
+from app.cluster.groups import check_group_id
+from app.error_responses import NATIVE
+from app.http.errors import of_connection, of_kafka
+from app.rest.acls import acl_of, words_of
+from app.rest.idempotency import IdempotencyKeyHeader, once
+from app.rest.responses import answer, checked, multi_status
+from app.rest.routing import DryRun, JsonRoute
+from app.rest.schemas.deletions import (
+    AclDeletionDataList,
+    DeleteAclsBody,
+    DeleteGroupsBody,
+    DeleteTopicsBody,
+    GroupDeletionDataList,
+    TopicDeletionDataList,
+)
+from app.rest.validation import refuse_repeated
+from app.rest.view import NowViewDep, check_topic_name
+from app.services import Admin, GroupEditor, ServicesDep, TopicEditor
+from kraft_core.image.acls_image import StandardAcl
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE], route_class=JsonRoute)
+
+Item = TypeVar("Item")
+
+_REFUSALS: Final = (KafkaError, ConnectionError)
+
+
+def _outcomes(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return {
+        200: {"model": model, "description": "all were deleted, or would be with `validate_only`"},
+        207: {"model": model, "description": "some were refused"},
+    }
+
+
+def _result(members: dict[str, Any], made: int | Exception | None) -> dict[str, Any]:
+    """Return the result of an item, from the offset of its deletion or its error."""
+    if not isinstance(made, Exception):
+        return {**members, "metadata_offset": made, "error_code": None, "kafka_error": None, "message": None}
+    error, extra = of_kafka(made, v3=False) if isinstance(made, KafkaError) else of_connection(_connection(made))
+    return {
+        **members,
+        "metadata_offset": None,
+        "error_code": error.error_code,
+        "kafka_error": extra.get("kafka_error"),
+        "message": error.message,
+    }
+
+
+def _connection(error: Exception) -> ConnectionError:
+    assert isinstance(error, ConnectionError), "for_each returns no other refusal"
+    return error
+
+
+async def _delete_each(
+    kind: str,
+    items: Sequence[Item],
+    members_of: Callable[[Item], dict[str, Any]],
+    delete: Callable[[Item], Awaitable[int | None]],
+    *,
+    validate_only: bool,
+) -> Response:
+    """Delete items, and return their results. Raises ConnectionError when none of them has reached the cluster."""
+    made = await for_each(items, delete, _REFUSALS)
+    failed = [each for each in made if isinstance(each, Exception)]
+    if len(failed) == len(made) and all(isinstance(each, ConnectionError) for each in failed):
+        raise failed[0]
+    data = [_result(members_of(item), each) for item, each in zip(items, made, strict=True)]
+    body = checked({"kind": kind, "data": data}, validate_only=validate_only)
+    offset = max((each for each in made if isinstance(each, int)), default=None)
+    return multi_status(body, offset) if failed else answer(body, offset)
+
+
+@router.post("/topics:delete", tags=["topics"], responses=_outcomes(TopicDeletionDataList))
+async def delete_topics(
+    request: Request,
+    _view: NowViewDep,
+    body: DeleteTopicsBody,
+    services: ServicesDep,
+    caller: TopicEditor,
+    validate_only: DryRun,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> Response:
+    """Delete several topics and all their data."""
+    names = [each.topic_name for each in body.data]
+    refuse_repeated("Topic", names)
+
+    async def delete(name: str) -> int | None:
+        check_topic_name(name)
+        return await services.actions.topics.delete(caller, name, validate_only=validate_only)
+
+    async def work() -> Response:
+        return await _delete_each(
+            "KafkaTopicDeletionList",
+            names,
+            lambda name: {"topic_name": name},
+            delete,
+            validate_only=validate_only,
+        )
+
+    key = None if validate_only else idempotency_key
+    return await once(services.database, key, caller.principal.audit_name, request, work)
+
+
+@router.post("/consumer-groups:delete", tags=["consumer groups"], responses=_outcomes(GroupDeletionDataList))
+async def delete_groups(
+    request: Request,
+    _view: NowViewDep,
+    body: DeleteGroupsBody,
+    services: ServicesDep,
+    caller: GroupEditor,
+    validate_only: DryRun,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> Response:
+    """Delete several groups without members, and all their committed offsets."""
+    group_ids = [each.consumer_group_id for each in body.data]
+    refuse_repeated("Consumer group", group_ids)
+
+    async def delete(group_id: str) -> None:
+        check_group_id(group_id)
+        await services.actions.groups.delete(caller, group_id, validate_only=validate_only)
+
+    async def work() -> Response:
+        return await _delete_each(
+            "KafkaConsumerGroupDeletionList",
+            group_ids,
+            lambda group_id: {"consumer_group_id": group_id},
+            delete,
+            validate_only=validate_only,
+        )
+
+    key = None if validate_only else idempotency_key
+    return await once(services.database, key, caller.principal.audit_name, request, work)
+
+
+@router.post("/acls:delete", tags=["acls"], responses=_outcomes(AclDeletionDataList))
+async def delete_exact_acls(
+    request: Request,
+    _view: NowViewDep,
+    body: DeleteAclsBody,
+    services: ServicesDep,
+    caller: Admin,
+    validate_only: DryRun,
+    idempotency_key: IdempotencyKeyHeader = None,
+) -> Response:
+    """Delete several ACLs, each named by all its members."""
+    acls = [acl_of(each) for each in body.data]
+    refuse_repeated("ACL", map(str, acls))
+
+    async def delete(acl: StandardAcl) -> int | None:
+        offset, deleted = await services.actions.acls.delete(caller, filter_of(acl), validate_only=validate_only)
+        if not deleted:
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "There is no such ACL.")
+        return offset
+
+    async def work() -> Response:
+        return await _delete_each("KafkaAclDeletionList", acls, words_of, delete, validate_only=validate_only)
+
+    key = None if validate_only else idempotency_key
+    return await once(services.database, key, caller.principal.audit_name, request, work)
