@@ -22,7 +22,7 @@ SHELL := /bin/bash
 
 LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup setup-test lock run test check format simulate chaos explore costs screenshots messages bench clean
+.PHONY: help setup setup-test lock run test check lint format simulate chaos explore costs screenshots messages bench clean
 
 help:
 	@echo "make setup | run | test | check | format | lock | simulate | chaos | explore | costs | screenshots | messages | bench | clean"
@@ -60,18 +60,21 @@ run: setup
 	@$(BIN)/python -m app.reports.java --check || true
 	$(BIN)/conclave up $(ARGS)
 
-check: setup-test
+check: lint
+	$(BIN)/pytest -q tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
+
+# What `make check` does beside tests that are among those of `make test` too.
+lint: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
 
 format: setup-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: setup-test check
+test: setup-test lint
 	$(BIN)/python -m tests.needs
 	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
 

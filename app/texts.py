@@ -12,6 +12,7 @@ sentences of the sources into it. What an f-string, `+` or `join` puts together 
 put values into the sentence, and use `joined`. A percent sign in a sentence is written twice.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,7 +27,11 @@ LANGUAGES: Final = {ENGLISH: "English", "zh": "中文"}
 """The languages of the pages by their code (BCP 47), with the name that each gives itself."""
 
 Catalogue = Mapping[str, str]
-"""The sentences of a language by their English: the singular, if there is a plural too."""
+"""The sentences of a language by their English: by the singular and by the plural, if there is one."""
+
+_STORED_MAX: Final = 4_000
+_OWN_LETTERS: Final = 4
+_VALUE: Final = re.compile(r"%\((\w+)\)[sd]")
 
 _FOLDER: Final = Path(__file__).parent / "languages"
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
@@ -38,6 +43,10 @@ class Text(str):
     __slots__ = ("_in_language",)
 
     _in_language: Callable[[Catalogue], str]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Return how it is pickled and copied: as a plain str."""
+        return str, (str(self),)
 
 
 def phrase(message: str, /, **values: object) -> Text:
@@ -56,6 +65,27 @@ def joined(separator: str, parts: Iterable[str]) -> Text:
     """Return the parts as one text; the separator and those that are a Text change with the language."""
     kept = list(parts)
     return _made(lambda catalogue: catalogue.get(separator, separator).join(_in(catalogue, part) for part in kept))
+
+
+def recognised(english: str) -> Text:
+    """Return a sentence that was stored or raised in English, as the sentence of the catalogue that it was made from.
+
+    Values that are sentences themselves are recognised too; what is in no catalogue stays as it is.
+    """
+    return _made(lambda catalogue: _recognised(catalogue, english, 3) if catalogue else english)
+
+
+def sentence_of(error: Exception) -> str:
+    """Return the sentence of an error, still a Text if it was raised with one, which `str` would make English."""
+    said = error.args[0] if error.args else None
+    return said if isinstance(said, Text) else str(error)
+
+
+def plain(value: object) -> str:
+    """Return a Text as a plain str, for encoders that know no other (msgspec's enc_hook)."""
+    if isinstance(value, Text):
+        return str(value)
+    raise NotImplementedError(type(value))
 
 
 def shown(value: Any) -> Any:
@@ -113,6 +143,35 @@ def _filled(message: str, catalogue: Catalogue, values: Mapping[str, object]) ->
     return message % {name: _in(catalogue, each) if isinstance(each, str) else each for name, each in values.items()}
 
 
+def _recognised(catalogue: Catalogue, english: str, depth: int) -> str:
+    if english in catalogue:
+        return catalogue[english]
+    if not depth or " " not in english.strip() or len(english) > _STORED_MAX:
+        return english
+    for message, start, end, pattern in _patterns(tuple(catalogue)):
+        found = pattern.fullmatch(english) if english.startswith(start) and english.endswith(end) else None
+        if found is not None and set(_VALUE.findall(catalogue[message])) <= found.groupdict().keys():
+            values = {name: _recognised(catalogue, value, depth - 1) for name, value in found.groupdict().items()}
+            return catalogue[message] % values
+    return english
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _patterns(messages: tuple[str, ...]) -> list[tuple[str, str, str, Any]]:
+    """Return the sentences with values, how they start and end, and what they match; the longest sentences first."""
+    import re2
+
+    found = []
+    for message in messages:
+        parts = _VALUE.split(message.replace("%%", "%"))
+        own, names = "".join(parts[::2]), parts[1::2]
+        if not names or sum(map(str.isalpha, own)) < _OWN_LETTERS or len(set(names)) < len(names):
+            continue
+        pattern = "".join(re2.escape(part) if at % 2 == 0 else f"(?P<{part}>.+?)" for at, part in enumerate(parts))
+        found.append((len(own), message, parts[0], parts[-1], re2.compile(pattern)))
+    return [(message, start, end, pattern) for _, message, start, end, pattern in sorted(found, key=lambda x: -x[0])]
+
+
 def _values(values: Mapping[str, object]) -> dict[str, object]:
     return {name: shown(each) for name, each in values.items()}
 
@@ -125,7 +184,12 @@ def _catalogue(language: str) -> Catalogue:
 
     with (_FOLDER / f"{language}.po").open("rb") as file:
         found = read_po(file, locale=language, abort_invalid=True)
-    return {_first(each.id): _first(each.string) for each in found if each.id and each.string and not each.fuzzy}
+    catalogue: dict[str, str] = {}
+    for each in found:
+        if each.id and each.string and not each.fuzzy:
+            forms = (each.id,) if isinstance(each.id, str) else each.id
+            catalogue.update(dict.fromkeys(forms, _first(each.string)))
+    return catalogue
 
 
 def _first(forms: str | list[str] | tuple[str, ...]) -> str:

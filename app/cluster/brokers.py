@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.cluster.changes import Changes, raise_for
+from app.texts import joined, phrase
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.messages import (
     UnregisterBrokerRequest,
@@ -32,15 +33,22 @@ class BrokerUse:
     @property
     def reasons(self) -> list[str]:
         """The reasons as sentences."""
-        found = []
+        found: list[str] = []
         if self.is_live:
-            found.append(f"Broker {self.broker_id} is live: stop it first.")
+            found.append(phrase("Broker %(id)s is live: stop it first.", id=self.broker_id))
         if self.replicas:
-            shown = ", ".join(self.topics[:TOPICS_SHOWN])
-            more = f" and {len(self.topics) - TOPICS_SHOWN} more" if len(self.topics) > TOPICS_SHOWN else ""
+            topics: str = joined(", ", self.topics[:TOPICS_SHOWN])
+            if len(self.topics) > TOPICS_SHOWN:
+                topics = phrase("%(topics)s and %(count)s more", topics=topics, count=len(self.topics) - TOPICS_SHOWN)
             found.append(
-                f"Broker {self.broker_id} holds {self.replicas} replicas and leads {self.leaders} partitions, of "
-                f"{shown}{more}: move them first."
+                phrase(
+                    "Broker %(id)s holds %(replicas)s replicas and leads %(leaders)s partitions, of %(topics)s:"
+                    " move them first.",
+                    id=self.broker_id,
+                    replicas=self.replicas,
+                    leaders=self.leaders,
+                    topics=topics,
+                )
             )
         return found
 

@@ -8,6 +8,7 @@ from typing import Final
 from app.cluster.dry_run import dry_run_elections
 from app.cluster.partitions import Partition, needs_election
 from app.cluster.topic_table import TopicTable
+from app.texts import phrase
 from kraft_core.clients.admin.partitions import ElectionType, elect_leaders_request, election_results
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import values_of
@@ -70,7 +71,9 @@ def previewed(image: MetadataImage, election: ElectionType, partitions: Sequence
                 continue
             error = results.get((name, number))  # type: ignore[call-overload]  # a TopicPartition is such a tuple
             then = leaders.get((topic.id, number))
-            refused = "" if then is not None else error.message if error is not None else "Nothing would change."
+            refused = (
+                "" if then is not None else error.message if error is not None else phrase("Nothing would change.")
+            )
             found.append(Election(name, number, registration, then, refused))
     return found
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from app.texts import phrase
 from kraft_core.clients.metadata_observer import LeaderLoss, LossKind
 from kraft_core.protocol.control_records import LeaderChangeMessage
 
@@ -229,21 +230,30 @@ def _leadership(epoch: Epoch, previous: Epoch | None, following: Epoch | None) -
 
 def _ending(epoch: Epoch, following: Epoch | None) -> tuple[EndReason, str]:
     """Return the reason why an epoch ended, and a sentence. Without a following epoch, only observations count."""
-    node = f"node {epoch.leader_id}"
-    if following is not None and epoch.leader_id not in following.voter_ids:
-        return "removed", f"{node} was removed from the voters"
+    node = epoch.leader_id
+    if following is not None and node not in following.voter_ids:
+        return "removed", phrase("node %(id)s was removed from the voters", id=node)
     if epoch.lost_how == "resigned":
-        return "resigned", f"{node} kept running and announced that it no longer leads"
-    if following is not None and epoch.leader_id in following.granting_voter_ids and not _led_again(epoch, following):
-        return "voted-for-successor", f"{node} was alive: it voted for node {following.leader_id}"
-    again = ", then led again" if following is not None and _led_again(epoch, following) else ""
+        return "resigned", phrase("node %(id)s kept running and announced that it no longer leads", id=node)
+    has_led_again = following is not None and _led_again(epoch, following)
+    if following is not None and node in following.granting_voter_ids and not has_led_again:
+        successor = following.leader_id
+        text = phrase("node %(id)s was alive: it voted for node %(successor)s", id=node, successor=successor)
+        return "voted-for-successor", text
     if epoch.lost_how == "closed":
-        return "connection-closed", f"{node} closed its connections: it was stopped or it failed{again}"
+        text = phrase("node %(id)s closed its connections: it was stopped or it failed", id=node)
+        return "connection-closed", _then_led_again(text) if has_led_again else text
     if epoch.lost_how == "silent":
-        return "silent", f"{node} stopped answering: paused, overloaded or cut off{again}"
-    if again:
-        return "led-again", f"{node} led again: it was restarted, or had lost its majority for a while"
-    return "unknown", "the log does not say why, and this process did not observe it"
+        text = phrase("node %(id)s stopped answering: paused, overloaded or cut off", id=node)
+        return "silent", _then_led_again(text) if has_led_again else text
+    if has_led_again:
+        text = phrase("node %(id)s led again: it was restarted, or had lost its majority for a while", id=node)
+        return "led-again", text
+    return "unknown", phrase("the log does not say why, and this process did not observe it")
+
+
+def _then_led_again(text: str) -> str:
+    return phrase("%(what)s, then led again", what=text)
 
 
 def _led_again(epoch: Epoch, following: Epoch) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from app.cluster.quorum import Endpoint, Quorum, Replica
 from app.cluster.quorum_text import endpoint_texts
+from app.texts import joined, phrase, phrases
 from kraft_core.image.metadata_image import ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
@@ -150,11 +151,17 @@ def plan_remove(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> Voter
     warnings = list(_general_warnings(before, after))
     if voter is not None and voter.is_leader:
         warnings.append(
-            f"Node {voter_id} leads. It resigns once its removal is committed; changes wait until another voter leads."
+            phrase(
+                "Node %(id)s leads. It resigns once its removal is committed; changes wait until another voter leads.",
+                id=voter_id,
+            )
         )
     warnings.append(
-        f"Node {voter_id} continues as an observer if it runs. With `controller.quorum.auto.join.enable=true` in its"
-        " settings it becomes a voter again within seconds; turn that off first."
+        phrase(
+            "Node %(id)s continues as an observer if it runs. With `controller.quorum.auto.join.enable=true` in its"
+            " settings it becomes a voter again within seconds; turn that off first.",
+            id=voter_id,
+        )
     )
     return VoterChange(
         operation="REMOVE",
@@ -180,7 +187,7 @@ def _find(replicas: Sequence[Replica], voter_id: int, directory_id: uuid.UUID) -
 
 
 def _ids(ids: Sequence[int]) -> str:
-    return ", ".join(map(str, ids)) or "none"
+    return joined(", ", map(str, ids)) or phrase("none")
 
 
 # checks of every change
@@ -188,10 +195,11 @@ def _ids(ids: Sequence[int]) -> str:
 
 def _common_checks(quorum: Quorum) -> tuple[Check, ...]:
     if not quorum.is_live:
-        detail = f"The leader does not answer: {quorum.error}."
+        detail = phrase("The leader does not answer: %(error)s.", error=quorum.error)
         return (Check("leader-answers", False, detail, ErrorCode.NOT_CONTROLLER),)
+    leads = phrase("Node %(id)s leads in epoch %(epoch)s and answers.", id=quorum.leader_id, epoch=quorum.leader_epoch)
     return (
-        Check("leader-answers", True, f"Node {quorum.leader_id} leads in epoch {quorum.leader_epoch} and answers."),
+        Check("leader-answers", True, leads),
         _dynamic(quorum),
         _no_change_under_way(quorum),
     )
@@ -199,12 +207,15 @@ def _common_checks(quorum: Quorum) -> tuple[Check, ...]:
 
 def _dynamic(quorum: Quorum) -> Check:
     if quorum.kraft_version >= 1:
-        return Check(KRAFT_VERSION, True, f"{KRAFT_VERSION} is {quorum.kraft_version}: the voters are in the log.")
+        text = phrase("kraft.version is %(level)s: the voters are in the log.", level=quorum.kraft_version)
+        return Check(KRAFT_VERSION, True, text)
     return Check(
         KRAFT_VERSION,
         False,
-        f"{KRAFT_VERSION} is 0: the voters are in the settings of every node (controller.quorum.voters). Raise it"
-        f" to 1 first, e.g. with kafka-features upgrade --feature {KRAFT_VERSION}=1.",
+        phrase(
+            "kraft.version is 0: the voters are in the settings of every node (controller.quorum.voters). Raise it"
+            " to 1 first, e.g. with kafka-features upgrade --feature kraft.version=1."
+        ),
         ErrorCode.UNSUPPORTED_VERSION,
     )
 
@@ -212,48 +223,69 @@ def _dynamic(quorum: Quorum) -> Check:
 def _no_change_under_way(quorum: Quorum) -> Check:
     name = "no-change-under-way"
     if quorum.high_watermark < 0:
-        return Check(name, False, "The leader has not committed a record of its epoch yet.")
+        return Check(name, False, phrase("The leader has not committed a record of its epoch yet."))
     if quorum.is_change_pending:
-        return Check(name, False, f"Another change is pending: {pending_change_text(quorum)}.")
+        return Check(name, False, phrase("Another change is pending: %(change)s.", change=pending_change_text(quorum)))
     if quorum.committed_voters is None and quorum.kraft_version >= 1:
-        return Check(name, True, "No other change is visible; the leader refuses a second one.")
-    return Check(name, True, "No other change is pending: the leader counts the committed voters.")
+        return Check(name, True, phrase("No other change is visible; the leader refuses a second one."))
+    return Check(name, True, phrase("No other change is pending: the leader counts the committed voters."))
 
 
 def pending_change_text(quorum: Quorum) -> str:
     """Describe the pending change from the voter sets that differ."""
     counted = sorted(voter.id for voter in quorum.voters)
     committed = sorted(voter_id for voter_id, _ in quorum.committed_voters or ())
-    return f"the leader counts voters {_ids(counted)}, committed are {_ids(committed)}"
+    return phrase(
+        "the leader counts voters %(counted)s, committed are %(committed)s",
+        counted=_ids(counted),
+        committed=_ids(committed),
+    )
 
 
 def _majority_remains(after: FaultTolerance) -> Check:
     name = "majority-afterwards"
-    found = f"{after.caught_up} of {len(after.voter_ids)} voters are caught up, a decision needs {after.majority}."
+    numbers = {"caught_up": after.caught_up, "count": len(after.voter_ids), "majority": after.majority}
     if after.caught_up >= after.majority:
-        return Check(name, True, f"Afterwards {found}")
-    return Check(
-        name, False, f"The quorum would lose its majority: afterwards {found} Behind or silent: {_ids(after.behind)}."
+        text = phrase(
+            "Afterwards %(caught_up)s of %(count)s voters are caught up, a decision needs %(majority)s.", **numbers
+        )
+        return Check(name, True, text)
+    text = phrase(
+        "The quorum would lose its majority: afterwards %(caught_up)s of %(count)s voters are caught up, a decision"
+        " needs %(majority)s. Behind or silent: %(behind)s.",
+        **numbers,
+        behind=_ids(after.behind),
     )
+    return Check(name, False, text)
 
 
 def _general_warnings(before: FaultTolerance, after: FaultTolerance) -> list[str]:
     found: list[str] = []
     count = len(after.voter_ids)
     if count > 1 and count % 2 == 0:
-        failures = f"{after.failures_tolerated} {'failure' if after.failures_tolerated == 1 else 'failures'}"
         found.append(
-            f"{count} voters tolerate {failures}, no more than {count - 1} would, and a decision needs one more."
-            " Prefer an odd number of voters."
+            phrases(
+                "%(voters)s voters tolerate %(count)s failure, no more than %(fewer)s would, and a decision needs one"
+                " more. Prefer an odd number of voters.",
+                "%(voters)s voters tolerate %(count)s failures, no more than %(fewer)s would, and a decision needs one"
+                " more. Prefer an odd number of voters.",
+                after.failures_tolerated,
+                voters=count,
+                fewer=count - 1,
+            )
         )
     if count == 1:
-        found.append("A single voter tolerates no failure.")
+        found.append(phrase("A single voter tolerates no failure."))
     elif after.failures_tolerated < before.failures_tolerated:
         found.append(
-            f"Fewer failures are tolerated than now: {after.failures_tolerated} instead of {before.failures_tolerated}."
+            phrase(
+                "Fewer failures are tolerated than now: %(after)s instead of %(before)s.",
+                after=after.failures_tolerated,
+                before=before.failures_tolerated,
+            )
         )
     if after.behind and after.caught_up >= after.majority:
-        found.append(f"Behind or silent, so they do not count now: {_ids(after.behind)}.")
+        found.append(phrase("Behind or silent, so they do not count now: %(ids)s.", ids=_ids(after.behind)))
     return found
 
 
@@ -264,14 +296,18 @@ def _not_yet_a_voter(quorum: Quorum, voter_id: int, directory_id: uuid.UUID) -> 
     name = "not-yet-a-voter"
     same = next((voter for voter in quorum.voters if voter.id == voter_id), None)
     if same is None:
-        return Check(name, True, f"No voter has the id {voter_id}.")
+        return Check(name, True, phrase("No voter has the id %(id)s.", id=voter_id))
     if same.directory_id == directory_id:
-        return Check(name, False, f"Node {voter_id} is a voter already.", ErrorCode.DUPLICATE_VOTER)
+        return Check(name, False, phrase("Node %(id)s is a voter already.", id=voter_id), ErrorCode.DUPLICATE_VOTER)
     return Check(
         name,
         False,
-        f"Node {voter_id} is a voter already, with directory {uuid_to_text(same.directory_id)}: if that disk is gone,"
-        " remove that voter first.",
+        phrase(
+            "Node %(id)s is a voter already, with directory %(directory)s: if that disk is gone, remove that voter"
+            " first.",
+            id=voter_id,
+            directory=uuid_to_text(same.directory_id),
+        ),
         ErrorCode.DUPLICATE_VOTER,
     )
 
@@ -282,16 +318,36 @@ def _candidate_is_ready(
     observed = "observed"
     if candidate is None:
         others = [each.directory_id for each in quorum.observers if each.id == voter_id]
-        seen = f" It fetches with directory {uuid_to_text(others[0])}." if others else ""
-        text = f"The leader knows no observer {voter_id} with directory {uuid_to_text(directory_id)}.{seen}"
+        key = {"id": voter_id, "directory": uuid_to_text(directory_id)}
+        text = phrase("The leader knows no observer %(id)s with directory %(directory)s.", **key)
+        if others:
+            text = phrase(
+                "The leader knows no observer %(id)s with directory %(directory)s."
+                " It fetches with directory %(other)s.",
+                **key,
+                other=uuid_to_text(others[0]),
+            )
         return (Check(observed, False, text),)
-    seen_check = Check(observed, True, f"Node {voter_id} fetches as an observer.")
+    seen_check = Check(observed, True, phrase("Node %(id)s fetches as an observer.", id=voter_id))
+    return seen_check, Check("caught-up", candidate.is_caught_up, _lag_text(candidate))
+
+
+def _lag_text(candidate: Replica) -> str:
+    lag = {"id": candidate.id, "lag": candidate.lag}
     if candidate.is_caught_up:
-        lag = "with no record missing" if not candidate.lag else f"{candidate.lag} records behind at this moment"
-        return seen_check, Check("caught-up", True, f"Node {voter_id} is caught up, {lag}.")
-    lag = "its lag is unknown" if candidate.lag is None else f"it is {candidate.lag} records behind"
-    text = f"Node {voter_id} is not caught up: {lag}. As a voter it would delay every decision that needs it."
-    return seen_check, Check("caught-up", False, text)
+        if not candidate.lag:
+            return phrase("Node %(id)s is caught up, with no record missing.", id=candidate.id)
+        return phrase("Node %(id)s is caught up, %(lag)s records behind at this moment.", **lag)
+    if candidate.lag is None:
+        return phrase(
+            "Node %(id)s is not caught up: its lag is unknown. As a voter it would delay every decision that needs it.",
+            id=candidate.id,
+        )
+    return phrase(
+        "Node %(id)s is not caught up: it is %(lag)s records behind. As a voter it would delay every decision that"
+        " needs it.",
+        **lag,
+    )
 
 
 def _reachable(quorum: Quorum, endpoints: tuple[Endpoint, ...], voter_id: int) -> Check:
@@ -300,12 +356,22 @@ def _reachable(quorum: Quorum, endpoints: tuple[Endpoint, ...], voter_id: int) -
     wanted = leader.endpoints[0][0] if leader is not None and leader.endpoints else None
     shown = ", ".join(endpoint_texts(endpoints))
     if not endpoints:
-        text = f"The endpoints of node {voter_id} are unknown: it is not registered as a controller. Specify them."
+        text = phrase(
+            "The endpoints of node %(id)s are unknown: it is not registered as a controller. Specify them.", id=voter_id
+        )
         return Check(name, False, text, ErrorCode.INVALID_REQUEST)
     if wanted is not None and wanted not in {listener for listener, _, _ in endpoints}:
-        text = f"Voters need the leader's listener {wanted}; node {voter_id} has {shown}."
+        text = phrase(
+            "Voters need the leader's listener %(listener)s; node %(id)s has %(endpoints)s.",
+            listener=wanted,
+            id=voter_id,
+            endpoints=shown,
+        )
         return Check(name, False, text, ErrorCode.INVALID_REQUEST)
-    return Check(name, True, f"Node {voter_id} listens at {shown}. The leader contacts it before adding it.")
+    text = phrase(
+        "Node %(id)s listens at %(endpoints)s. The leader contacts it before adding it.", id=voter_id, endpoints=shown
+    )
+    return Check(name, True, text)
 
 
 def _supported(registration: ControllerRegistration | None) -> tuple[Check, ...]:
@@ -313,7 +379,9 @@ def _supported(registration: ControllerRegistration | None) -> tuple[Check, ...]
     supported = registration.supported_features.get(KRAFT_VERSION) if registration is not None else None
     if supported is None:
         return ()
-    found = f"Its software supports {KRAFT_VERSION} {supported.min} to {supported.max}."
+    found = phrase(
+        "Its software supports kraft.version %(least)s to %(most)s.", least=supported.min, most=supported.max
+    )
     return (Check("supports-kraft-version", supported.contains(1), found, ErrorCode.INVALID_REQUEST),)
 
 
@@ -323,15 +391,21 @@ def _supported(registration: ControllerRegistration | None) -> tuple[Check, ...]
 def _is_a_voter(quorum: Quorum, voter: Replica | None, voter_id: int, directory_id: uuid.UUID) -> Check:
     name = "is-a-voter"
     if voter is not None:
-        return Check(name, True, f"Node {voter_id} is a voter with this directory.")
+        return Check(name, True, phrase("Node %(id)s is a voter with this directory.", id=voter_id))
     same = next((each for each in quorum.voters if each.id == voter_id), None)
     if same is None:
-        return Check(name, False, f"Node {voter_id} is not a voter.", ErrorCode.VOTER_NOT_FOUND)
-    text = f"Voter {voter_id} has directory {uuid_to_text(same.directory_id)}, not {uuid_to_text(directory_id)}."
+        return Check(name, False, phrase("Node %(id)s is not a voter.", id=voter_id), ErrorCode.VOTER_NOT_FOUND)
+    text = phrase(
+        "Voter %(id)s has directory %(directory)s, not %(wanted)s.",
+        id=voter_id,
+        directory=uuid_to_text(same.directory_id),
+        wanted=uuid_to_text(directory_id),
+    )
     return Check(name, False, text, ErrorCode.VOTER_NOT_FOUND)
 
 
 def _not_the_last(after: FaultTolerance) -> Check:
     if after.voter_ids:
-        return Check("not-the-last", True, f"Voters remain: {_ids(after.voter_ids)}.")
-    return Check("not-the-last", False, "It is the last voter; a quorum needs at least one.", ErrorCode.VOTER_NOT_FOUND)
+        return Check("not-the-last", True, phrase("Voters remain: %(ids)s.", ids=_ids(after.voter_ids)))
+    text = phrase("It is the last voter; a quorum needs at least one.")
+    return Check("not-the-last", False, text, ErrorCode.VOTER_NOT_FOUND)

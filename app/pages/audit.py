@@ -1,8 +1,8 @@
 """The audit log: what users and programs did, newest first."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
@@ -13,10 +13,12 @@ from app.db.models import AuditEvent
 from app.pages.frame import page_of, render
 from app.security.audit import AuditFilter, events
 from app.services import Admin, Services, services_of
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
 
 EVENTS_ON_PAGE: Final = 100
+RESULTS: Final[Mapping[str, str]] = {"ok": phrase("ok"), "denied": phrase("denied"), "failed": phrase("failed")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class AuditView:
     rows: Sequence[tuple[AuditEvent, str]]
     older: int | None
     live: str
+    results: Mapping[str, str] = field(default_factory=lambda: RESULTS)
 
 
 def _details(event: AuditEvent) -> str:
@@ -52,7 +55,7 @@ async def audit(
 ) -> Response:
     """Return the page."""
     view = await audit_view(services_of(request), actor, resource, before)
-    return render(request, "audit.html", page=page_of(request, "Audit", "/audit"), view=view)
+    return render(request, "audit.html", page=page_of(request, phrase("Audit"), "/audit"), view=view)
 
 
 @router.get("/fragments/audit")

@@ -2,8 +2,9 @@
 
 import asyncio
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
@@ -11,11 +12,12 @@ from fastapi.responses import Response
 from markupsafe import Markup, escape
 
 from app.cluster.log_events.broker_timeline import Span, Timeline, TimelineEntry, timeline
-from app.cluster.log_events.events import BrokerState, state_of
+from app.cluster.log_events.events import BrokerEvent, BrokerState, state_of
 from app.http.errors import NotFoundError
 from app.pages.frame import UNKNOWN, duration, moment, page_items, page_of, render, rows_on_page
 from app.pages.survey_notes import SurveyNotes, notes_of, survey_of
 from app.services import PastReader, services_of
+from app.texts import joined, phrase, shown
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,16 +31,26 @@ SPANS_MAX: Final = 300
 LEAST_WIDTH: Final = 1.5
 """A short outage stays visible."""
 TONES: Final[dict[BrokerState, str]] = {"active": "plain", "shutting-down": "warn", "fenced": "bad"}
-WORDS: Final = {
-    "registered": ("registered", "info"),
-    "registered-again": ("registered again", "info"),
-    "unfenced": ("unfenced", "good"),
-    "fenced": ("fenced", "bad"),
-    "controlled-shutdown": ("controlled shutdown", "warn"),
-    "directories-offline": ("directories offline", "bad"),
-    "directories-online": ("directories online", "good"),
-    "cordoned": ("cordoned directories", "warn"),
-    "unregistered": ("unregistered", "bad"),
+SPAN_WORDS: Final[Mapping[BrokerState, str]] = {
+    "active": phrase("active"),
+    "shutting-down": phrase("shutting down"),
+    "fenced": phrase("fenced"),
+}
+DETAILS: Final[Mapping[str, str]] = {
+    "the broker was restarted": phrase("the broker was restarted"),
+    "the same incarnation as before": phrase("the same incarnation as before"),
+    "none any more": phrase("none any more"),
+}
+WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "registered": (phrase("registered"), "info"),
+    "registered-again": (phrase("registered again"), "info"),
+    "unfenced": (phrase("unfenced"), "good"),
+    "fenced": (phrase("fenced"), "bad"),
+    "controlled-shutdown": (phrase("controlled shutdown"), "warn"),
+    "directories-offline": (phrase("directories offline"), "bad"),
+    "directories-online": (phrase("directories online"), "good"),
+    "cordoned": (phrase("cordoned directories"), "warn"),
+    "unregistered": (phrase("unregistered"), "bad"),
 }
 
 
@@ -59,10 +71,10 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class TimelineView:
-    """Model of broker_timeline.html; events newest first. `chart` is None if nothing is known."""
+    """Model of broker_timeline.html; events newest first. `chart` draws in the reader's language, None of nothing."""
 
     broker_id: int
-    chart: Markup | None
+    chart: Callable[[], Markup | None]
     rows: Sequence[TimelineRow]
     notes: SurveyNotes
     page: int
@@ -80,11 +92,29 @@ def timeline_row(entry: TimelineEntry) -> TimelineRow:
         at=_moment(event.time_ms),
         text=text,
         tone=tone,
-        lasted=f"{lasted} until now" if entry.is_current else lasted,
+        lasted=phrase("%(duration)s until now", duration=lasted) if entry.is_current else lasted,
         leaders_lost=entry.leaders_lost,
         epoch=event.epoch,
-        detail=event.detail,
+        detail=detail_text(event),
     )
+
+
+def detail_text(event: BrokerEvent) -> str:
+    """Return the detail of an event, whose parts are known sentences, ids and racks."""
+    if event.kind not in {"registered", "registered-again", "cordoned"}:
+        return event.detail
+    parts: list[str] = []
+    for part in event.detail.split(", "):
+        kind, _, name = part.partition(" ")
+        if part in DETAILS:
+            parts.append(DETAILS[part])
+        elif kind == "incarnation":
+            parts.append(phrase("incarnation %(id)s", id=name))
+        elif kind == "rack":
+            parts.append(phrase("rack %(name)s", name=name))
+        else:
+            parts.append(part)
+    return joined(", ", parts)
 
 
 def timeline_chart(found: Timeline, broker_id: int) -> Markup | None:
@@ -100,24 +130,35 @@ def timeline_chart(found: Timeline, broker_id: int) -> Markup | None:
     for entry in found.entries:
         if entry.event.kind == "directories-offline" and entry.event.time_ms >= begin:
             x = (entry.event.time_ms - begin) * scale
-            title = f"{moment(_moment(entry.event.time_ms))}: directories offline"
-            parts.append(f'<circle class="tone-bad" cx="{x:.1f}" cy="14" r="4.5"><title>{title}</title></circle>')
+            title = phrase("%(time)s: directories offline", time=moment(_moment(entry.event.time_ms)))
+            parts.append(
+                f'<circle class="tone-bad" cx="{x:.1f}" cy="14" r="4.5"><title>{escape(shown(title))}</title></circle>'
+            )
     parts.append(f'<text class="note" x="0" y="{HEIGHT - 6}">{moment(_moment(begin))}</text>')
     parts.append(f'<text class="note end" x="{WIDTH}" y="{HEIGHT - 6}">{moment(_moment(end))}</text>')
-    label = f"States of broker {broker_id} from {moment(_moment(begin))} to {moment(_moment(end))}"
+    label = phrase(
+        "States of broker %(id)s from %(begin)s to %(end)s",
+        id=broker_id,
+        begin=moment(_moment(begin)),
+        end=moment(_moment(end)),
+    )
     return Markup(  # noqa: S704 - numbers, times, and titles that are escaped
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(shown(label))}">{"".join(parts)}</svg>'
     )
 
 
 def _bar(x: float, span: Span, scale: float) -> str:
     width = max((span.to_ms - span.from_ms) * scale, LEAST_WIDTH)
-    words = span.state.replace("-", " ")
-    title = f"{words} for {duration(span.to_ms - span.from_ms)} from {moment(_moment(span.from_ms))}"
+    title = phrase(
+        "%(state)s for %(duration)s from %(time)s",
+        state=SPAN_WORDS[span.state],
+        duration=duration(span.to_ms - span.from_ms),
+        time=moment(_moment(span.from_ms)),
+    )
     top, height = BAR
     return (
         f'<rect class="tone-{TONES[span.state]}" x="{x:.1f}" y="{top}" width="{width:.1f}" height="{height}">'
-        f"<title>{escape(title)}</title></rect>"
+        f"<title>{escape(shown(title))}</title></rect>"
     )
 
 
@@ -139,8 +180,8 @@ async def broker_timeline(
     notes = notes_of(survey)
     if broker is None and not found.entries and not notes.is_reading:
         raise NotFoundError(f"Broker {broker_id} is not registered, and the log that is kept does not mention it.")
-    shown, page, pages = page_items(found.entries[::-1], page, rows_on_page(request, ROWS))
-    rows = [timeline_row(each) for each in shown]
-    view = TimelineView(broker_id, timeline_chart(found, broker_id), rows, notes, page, pages)
-    title = f"Broker {broker_id}"
+    entries, page, pages = page_items(found.entries[::-1], page, rows_on_page(request, ROWS))
+    rows = [timeline_row(each) for each in entries]
+    view = TimelineView(broker_id, partial(timeline_chart, found, broker_id), rows, notes, page, pages)
+    title = phrase("Broker %(id)s", id=broker_id)
     return render(request, "broker_timeline.html", page=page_of(request, title, "/brokers"), view=view)

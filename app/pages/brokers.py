@@ -16,8 +16,9 @@ from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, moment, page_items, page_of, render, rows_on_page, share, size
 from app.pages.shared_parts import shared
-from app.reports.broker_state import broker_state
+from app.reports.broker_state import ACTIVE, FENCED, SHUTTING_DOWN, UNREGISTERED, broker_state
 from app.services import Admin, PastReader, Services, services_of
+from app.texts import phrase
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.changes import is_secret_config
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
@@ -26,6 +27,12 @@ from kraft_core.protocol.uuids import uuid_to_text
 router = APIRouter(include_in_schema=False)
 
 PARTITIONS_ON_PAGE: Final = 100
+STATE_WORDS: Final[Mapping[str, str]] = {
+    ACTIVE: phrase("active"),
+    SHUTTING_DOWN: phrase("shutting down"),
+    FENCED: phrase("fenced"),
+    UNREGISTERED: phrase("unregistered"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,11 @@ class BrokerRow:
     size_bytes: int | None
     why: str
     epoch: int
+
+    @property
+    def state_text(self) -> str:
+        """The state in words."""
+        return STATE_WORDS[self.state]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +140,14 @@ def broker_row(broker: BrokerRegistration, table: TopicTable, log_dirs: LogDirs)
 
 def _why_unknown(broker: BrokerRegistration, log_dirs: LogDirs) -> str:
     if log_dirs is NOT_IN_LOG:
-        return "The metadata log does not tell sizes."
+        return phrase("The metadata log does not tell sizes.")
     if log_dirs.error:
-        return f"Broker {broker.id} does not answer: {log_dirs.error}"
+        return phrase("Broker %(id)s does not answer: %(error)s", id=broker.id, error=log_dirs.error)
     if log_dirs.asked_at is not None:
         return ""
-    return f"Broker {broker.id} {'is fenced and not asked' if broker.fenced else 'has not answered yet'}."
+    if broker.fenced:
+        return phrase("Broker %(id)s is fenced and not asked.", id=broker.id)
+    return phrase("Broker %(id)s has not answered yet.", id=broker.id)
 
 
 def log_dirs_view(image: MetadataImage, broker: BrokerRegistration, log_dirs: LogDirs) -> LogDirsView:
@@ -141,10 +155,10 @@ def log_dirs_view(image: MetadataImage, broker: BrokerRegistration, log_dirs: Lo
     ids = log_dirs.directory_ids(image, broker)
     rows = []
     for each in sorted(log_dirs.dirs, key=lambda found: found.path):
-        if each.error:
-            state, tone = each.error, "bad"
-        else:
-            state, tone = ("cordoned", "warn") if each.is_cordoned else ("online", "good")
+        state: str = each.error
+        tone = "bad"
+        if not each.error:
+            state, tone = (phrase("cordoned"), "warn") if each.is_cordoned else (phrase("online"), "good")
         rows.append(
             LogDirRow(
                 path=each.path,
@@ -157,19 +171,28 @@ def log_dirs_view(image: MetadataImage, broker: BrokerRegistration, log_dirs: Lo
                 usable=free_text(each.usable_bytes, each.total_bytes),
             )
         )
-    asked = log_dirs.asked_at
-    then = None if asked is None else f"as of {moment(asked)}"
-    if log_dirs is NOT_IN_LOG:
-        note = "The metadata log does not tell paths and sizes."
-    elif log_dirs.error:
-        note = f"Broker {broker.id} does not answer: {log_dirs.error}" + (f" Figures are {then}." if then else "")
-    elif then is None:
-        reason = "is fenced and not asked" if broker.fenced else "has not answered yet; reload the page"
-        note = f"Broker {broker.id} {reason}."
-    else:
-        note = f"As of {moment(asked)}, from the broker."
     left = [] if rows else [uuid_to_text(each) for each in broker.directories]
-    return LogDirsView(note, bool(log_dirs.error), rows, left)
+    return LogDirsView(_log_dirs_note(broker, log_dirs), bool(log_dirs.error), rows, left)
+
+
+def _log_dirs_note(broker: BrokerRegistration, log_dirs: LogDirs) -> str:
+    asked = log_dirs.asked_at
+    if log_dirs is NOT_IN_LOG:
+        return phrase("The metadata log does not tell paths and sizes.")
+    if log_dirs.error and asked is None:
+        return phrase("Broker %(id)s does not answer: %(error)s", id=broker.id, error=log_dirs.error)
+    if log_dirs.error:
+        return phrase(
+            "Broker %(id)s does not answer: %(error)s Figures are as of %(time)s.",
+            id=broker.id,
+            error=log_dirs.error,
+            time=moment(asked),
+        )
+    if asked is not None:
+        return phrase("As of %(time)s, from the broker.", time=moment(asked))
+    if broker.fenced:
+        return phrase("Broker %(id)s is fenced and not asked.", id=broker.id)
+    return phrase("Broker %(id)s has not answered yet; reload the page.", id=broker.id)
 
 
 def free_text(usable: int | None, total: int | None) -> str:
@@ -184,9 +207,10 @@ def brokers_view(image: MetadataImage, table: TopicTable, log_dirs: Mapping[int,
         broker_row(broker, table, log_dirs.get(broker.id, NOT_ASKED))
         for _, broker in sorted(image.cluster.brokers.items())
     ]
-    fenced = sum(row.state == "FENCED" for row in rows)
-    notes = dict.fromkeys(row.why for row in rows if row.why and row.state != "FENCED")
-    return BrokersView(f"{len(rows)} registered, {fenced} fenced", rows, list(notes))
+    fenced = sum(row.state == FENCED for row in rows)
+    notes = dict.fromkeys(row.why for row in rows if row.why and row.state != FENCED)
+    summary = phrase("%(registered)s registered, %(fenced)s fenced", registered=len(rows), fenced=fenced)
+    return BrokersView(summary, rows, list(notes))
 
 
 def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistration, log_dirs: LogDirs) -> BrokerView:
@@ -198,7 +222,9 @@ def broker_view(image: MetadataImage, table: TopicTable, broker: BrokerRegistrat
         incarnation_id=uuid_to_text(broker.incarnation_id),
         log_dirs=log_dirs_view(image, broker, log_dirs),
         features=[(name, each.min, each.max) for name, each in sorted(broker.supported_features.items())],
-        configs=[(name, "hidden" if is_secret_config(name) else value) for name, value in sorted(configs.items())],
+        configs=[
+            (name, phrase("hidden") if is_secret_config(name) else value) for name, value in sorted(configs.items())
+        ],
     )
 
 
@@ -241,7 +267,7 @@ async def current_brokers(services: Services) -> BrokersView:
 async def brokers(request: Request, _caller: PastReader) -> Response:
     """Return the list."""
     view = await current_brokers(services_of(request))
-    return render(request, "brokers.html", page=page_of(request, "Brokers", "/brokers"), view=view)
+    return render(request, "brokers.html", page=page_of(request, phrase("Brokers"), "/brokers"), view=view)
 
 
 @router.get("/fragments/brokers")
@@ -259,7 +285,9 @@ async def broker(request: Request, _caller: PastReader, broker_id: int) -> Respo
     found = await cluster.log_dirs.of([known_broker(cluster.image, broker_id)])
     image = cluster.image
     view = broker_view(image, cluster.topic_table, known_broker(image, broker_id), found[broker_id])
-    return render(request, "broker.html", page=page_of(request, f"Broker {broker_id}", "/brokers"), view=view)
+    return render(
+        request, "broker.html", page=page_of(request, phrase("Broker %(id)s", id=broker_id), "/brokers"), view=view
+    )
 
 
 @router.get("/brokers/{broker_id}/replicas")
@@ -269,7 +297,12 @@ async def replicas(request: Request, _caller: PastReader, broker_id: int, page: 
     image = services_of(request).cluster.image
     known_broker(image, broker_id)
     view = replicas_view(image, broker_id, page, rows_on_page(request, PARTITIONS_ON_PAGE))
-    return render(request, "broker_replicas.html", page=page_of(request, f"Broker {broker_id}", "/brokers"), view=view)
+    return render(
+        request,
+        "broker_replicas.html",
+        page=page_of(request, phrase("Broker %(id)s", id=broker_id), "/brokers"),
+        view=view,
+    )
 
 
 @router.post("/brokers/{broker_id}/unregister")
@@ -292,27 +325,34 @@ async def unregister(
 
     async def apply() -> Flash:
         offset = await services.actions.brokers.unregister(caller, broker_id, force=force == "yes")
-        return Flash("good", f"Broker {broker_id} unregistered at offset {offset}.")
+        return Flash("good", phrase("Broker %(id)s unregistered at offset %(offset)s.", id=broker_id, offset=offset))
 
     path = f"brokers/{broker_id}:unregister{'?force=true' if use.is_any else ''}"
     view = ConfirmView(
-        title=f"Unregister broker {broker_id}",
+        title=phrase("Unregister broker %(id)s", id=broker_id),
         active="/brokers",
-        back=f"Broker {broker_id}",
+        back=phrase("Broker %(id)s", id=broker_id),
         back_url=f"/brokers/{broker_id}",
         action=f"/brokers/{broker_id}/unregister",
-        button="Unregister broker",
+        button=phrase("Unregister broker"),
         done_url="/brokers",
         changes=[
-            ("Registration", "fenced" if broker.fenced else "active", "none"),
-            ("Partitions led", str(use.leaders), "led by other replicas, or offline"),
-            ("Replicas assigned", str(use.replicas), "unchanged, on no broker"),
+            (phrase("Registration"), STATE_WORDS[FENCED if broker.fenced else ACTIVE], phrase("none")),
+            (phrase("Partitions led"), str(use.leaders), phrase("led by other replicas, or offline")),
+            (phrase("Replicas assigned"), str(use.replicas), phrase("unchanged, on no broker")),
         ],
         checks=[
-            (not use.is_live, f"Broker {broker_id} is live" if use.is_live else f"Broker {broker_id} is not live"),
-            (not use.replicas, use.reasons[-1] if use.replicas else "No replicas are assigned to it"),
+            (
+                not use.is_live,
+                phrase("Broker %(id)s is live", id=broker_id)
+                if use.is_live
+                else phrase("Broker %(id)s is not live", id=broker_id),
+            ),
+            (not use.replicas, use.reasons[-1] if use.replicas else phrase("No replicas are assigned to it")),
         ],
-        consequences=["For a broker that is gone for good. A live broker has to be restarted to register again."],
+        consequences=[
+            phrase("For a broker that is gone for good. A live broker has to be restarted to register again.")
+        ],
         fields=[("force", "yes")] if use.is_any else [],
         curl=cluster_curl(request, "POST", path),
         type_name=str(broker_id),

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -14,11 +14,13 @@ from app.cluster.about import KINDS, NAME_MAX, About
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.http.errors import BadRequestError, NotFoundError
+from app.pages.change_lines import said
 from app.pages.feed import FeedEntry, feed_entries, time_of
 from app.pages.frame import page_of, render
 from app.pages.shared_parts import shared
 from app.security.audit import committers
 from app.services import PastReader, Reader, Services, services_of
+from app.texts import phrase
 from kraft_core.protocol.metadata_records import RemoveTopicRecord
 
 router = APIRouter(include_in_schema=False)
@@ -31,6 +33,14 @@ NEW_MAX: Final = 100
 SEARCH_SECONDS: Final = 1.0
 """After this time a search shows what it has found and offers to continue."""
 OFFSET_MAX: Final = 2**63 - 1
+KIND_WORDS: Final[Mapping[str, str]] = {
+    "topic": phrase("topic"),
+    "partition": phrase("partition"),
+    "broker": phrase("broker"),
+    "principal": phrase("principal"),
+    "config": phrase("config"),
+    "feature": phrase("feature"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class ChangesView:
     search: str
     about: str
     name: str
-    kinds: Sequence[str]
+    kinds: Sequence[tuple[str, str]]
     rows: Sequence[FeedEntry]
     older: str | None
     searched_to: int | None
@@ -117,7 +127,7 @@ async def changes(
         search=search,
         about=about,
         name=name,
-        kinds=KINDS,
+        kinds=[(kind, KIND_WORDS[kind]) for kind in KINDS],
         rows=rows,
         older=older,
         searched_to=seen.older if len(rows) < CHANGES_ON_PAGE else None,
@@ -125,7 +135,7 @@ async def changes(
         trouble=cluster.archive.trouble,
         live=_live_address(newest, search, about, name) if is_live else "",
     )
-    return render(request, "changes.html", page=page_of(request, "Changes", "/changes"), view=view)
+    return render(request, "changes.html", page=page_of(request, phrase("Changes"), "/changes"), view=view)
 
 
 def _about(kind: str, name: str) -> About | None:
@@ -197,6 +207,8 @@ async def change(request: Request, _caller: Reader, offset: Annotated[int, Path(
     more = max(0, len(lines) - LINES_OF_A_CHANGE)
     gone = [record.topic_id for _, record in found.records if isinstance(record, RemoveTopicRecord)]
     names = [topic.name for each in gone[:DELETED_MAX] if (topic := found.before.topics.by_id.get(each)) is not None]
-    view = ChangeView(found, time_of(found), lines[:LINES_OF_A_CHANGE], more, actors.get(found.offset, ""), names)
-    title = f"Change at offset {found.offset}"
+    view = ChangeView(
+        found, time_of(found), list(map(said, lines[:LINES_OF_A_CHANGE])), more, actors.get(found.offset, ""), names
+    )
+    title = phrase("Change at offset %(offset)s", offset=found.offset)
     return render(request, "change.html", page=page_of(request, title, "/changes"), view=view)

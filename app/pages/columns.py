@@ -15,6 +15,7 @@ from app.http.errors import BadRequestError
 from app.http.locations import redirect, safe_next
 from app.pages.theme import YEAR_SECONDS
 from app.services import Reader
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
 
@@ -34,42 +35,42 @@ class Column:
 
 TABLES: Final[Mapping[str, Sequence[Column]]] = {
     "topics": (
-        Column("partitions", "Partitions"),
-        Column("replication-factor", "Replication factor"),
-        Column("min-isr", "Min ISR"),
-        Column("health", "Health"),
-        Column("cleanup-policy", "Cleanup policy"),
-        Column("retention", "Retention", is_usual=False),
-        Column("size", "Size"),
-        Column("overrides", "Overrides"),
-        Column("last-change", "Last change"),
-        Column("topic-id", "Topic id", is_usual=False),
+        Column("partitions", phrase("Partitions")),
+        Column("replication-factor", phrase("Replication factor")),
+        Column("min-isr", phrase("Min ISR")),
+        Column("health", phrase("Health")),
+        Column("cleanup-policy", phrase("Cleanup policy")),
+        Column("retention", phrase("Retention"), is_usual=False),
+        Column("size", phrase("Size")),
+        Column("overrides", phrase("Overrides")),
+        Column("last-change", phrase("Last change")),
+        Column("topic-id", phrase("Topic id"), is_usual=False),
     ),
     "partitions": (
-        Column("leader", "Leader"),
-        Column("replicas", "Replicas"),
-        Column("isr", "ISR"),
-        Column("state", "State"),
-        Column("leader-epoch", "Leader epoch"),
-        Column("partition-epoch", "Partition epoch"),
+        Column("leader", phrase("Leader")),
+        Column("replicas", phrase("Replicas")),
+        Column("isr", phrase("ISR")),
+        Column("state", phrase("State")),
+        Column("leader-epoch", phrase("Leader epoch")),
+        Column("partition-epoch", phrase("Partition epoch")),
     ),
     "brokers": (
-        Column("state", "State"),
-        Column("rack", "Rack"),
-        Column("endpoints", "Endpoints"),
-        Column("replicas", "Replicas"),
-        Column("leaders", "Leaders"),
-        Column("out-of-sync", "Out of sync"),
-        Column("size", "Size"),
-        Column("broker-epoch", "Broker epoch"),
+        Column("state", phrase("State")),
+        Column("rack", phrase("Rack")),
+        Column("endpoints", phrase("Endpoints")),
+        Column("replicas", phrase("Replicas")),
+        Column("leaders", phrase("Leaders")),
+        Column("out-of-sync", phrase("Out of sync")),
+        Column("size", phrase("Size")),
+        Column("broker-epoch", phrase("Broker epoch")),
     ),
     "groups": (
-        Column("type", "Type"),
-        Column("state", "State"),
-        Column("members", "Members"),
-        Column("lag", "Lag"),
-        Column("trend", "Last minutes"),
-        Column("coordinator", "Coordinator"),
+        Column("type", phrase("Type")),
+        Column("state", phrase("State")),
+        Column("members", phrase("Members")),
+        Column("lag", phrase("Lag")),
+        Column("trend", phrase("Last minutes")),
+        Column("coordinator", phrase("Coordinator")),
     ),
 }
 

@@ -8,6 +8,7 @@ from fastapi import Request
 
 from app.http.errors import UnprocessableError
 from app.pages.config_values import parsed, unit_of_entry
+from app.texts import phrase, sentence_of
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
@@ -41,13 +42,13 @@ class ConfigForm:
             try:
                 value = parsed(text, unit_of_entry(entry))
             except ValueError as error:
-                raise UnprocessableError(f"{name}: {error}") from None
+                raise UnprocessableError(phrase("%(name)s: %(why)s", name=name, why=sentence_of(error))) from None
             changes.append(ConfigChange(name, AlterConfigOp.SET, "" if value == EMPTY else value))
         unknown = sorted(name for name in {*self.values, *self.resets} if name not in known)
         if unknown:
-            raise UnprocessableError(f"'{unknown[0][:249]}' is not a config that can be set here.")
+            raise UnprocessableError(phrase("'%(name)s' is not a config that can be set here.", name=unknown[0][:249]))
         if not changes:
-            raise UnprocessableError("Nothing was changed: type a value or select a reset.")
+            raise UnprocessableError(phrase("Nothing was changed: type a value or select a reset."))
         return sorted(changes, key=lambda change: change.name)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from app.texts import phrase
 from kraft_core.configs.config_def import ConfigType
 from kraft_core.configs.effective_config import ConfigEntry
 
@@ -27,11 +28,11 @@ class Unit:
     example: str
 
 
-_MS: Final = Unit(1, _TIMES, "as 7 d or 12 h")
-_SECONDS: Final = Unit(1_000, _TIMES, "as 30 s or 2 h")
-_MINUTES: Final = Unit(60_000, _TIMES, "as 30 min or 7 d")
-_HOURS: Final = Unit(3_600_000, _TIMES, "as 12 h or 7 d")
-BYTES: Final = Unit(1, _SIZES, "as 512 KiB or 1 GiB")
+_MS: Final = Unit(1, _TIMES, phrase("as 7 d or 12 h"))
+_SECONDS: Final = Unit(1_000, _TIMES, phrase("as 30 s or 2 h"))
+_MINUTES: Final = Unit(60_000, _TIMES, phrase("as 30 min or 7 d"))
+_HOURS: Final = Unit(3_600_000, _TIMES, phrase("as 12 h or 7 d"))
+BYTES: Final = Unit(1, _SIZES, phrase("as 512 KiB or 1 GiB"))
 _BY_ENDING: Final = (
     (".ms", _MS),
     (".seconds", _SECONDS),
@@ -78,9 +79,11 @@ def parsed(text: str, unit: Unit | None) -> str:
     names = {name.lower(): size for name, size in unit.known.items()}
     size = names.get(found[2].lower())
     if size is None:
-        raise ValueError(f"'{text.strip()[:60]}' has an unknown unit; allowed are {', '.join(unit.known)}.")
+        allowed = ", ".join(unit.known)
+        given = text.strip()[:60]
+        raise ValueError(phrase("'%(given)s' has an unknown unit; allowed are %(units)s.", given=given, units=allowed))
     amount = Fraction(found[1]) * size / unit.size
     if amount.denominator != 1:
         own = next(name for name, each in unit.known.items() if each == unit.size)
-        raise ValueError(f"'{text.strip()[:60]}' is not a whole number of {own}.")
+        raise ValueError(phrase("'%(given)s' is not a whole number of %(unit)s.", given=text.strip()[:60], unit=own))
     return str(amount.numerator)

@@ -1,6 +1,6 @@
 """Configs of a topic, a broker or all brokers: value, source, default and description; set and reset with a preview."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
@@ -19,6 +19,7 @@ from app.pages.frame import UNKNOWN, page_of, render
 from app.pages.topic import known_topic
 from app.security.roles import Role
 from app.services import BrokerConfigEditor, ConfigEditor, PastReader, Services, services_of
+from app.texts import joined, phrase, phrases
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_def import ConfigKey, ConfigType, UpdateMode
@@ -27,19 +28,19 @@ from kraft_core.image.changes import is_secret_config
 
 router = APIRouter(include_in_schema=False)
 
-NO_STATIC_CONFIGS: Final = (
+NO_STATIC_CONFIGS: Final = phrase(
     "This broker has not answered with its server.properties yet: only dynamic configs and defaults are shown."
 )
-NO_DEFAULTS: Final = "No broker has answered with its server.properties yet: inherited values may be others."
-CLUSTER_WIDE_NOTE: Final = (
+NO_DEFAULTS: Final = phrase("No broker has answered with its server.properties yet: inherited values may be others.")
+CLUSTER_WIDE_NOTE: Final = phrase(
     "These values apply to all brokers, unless a broker has another. They override server.properties, not shown here."
 )
-SOURCES: Final = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
-    ConfigSource.DYNAMIC_BROKER_CONFIG: "broker",
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "cluster-wide",
+SOURCES: Final[Mapping[ConfigSource, str]] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: phrase("topic"),
+    ConfigSource.DYNAMIC_BROKER_CONFIG: phrase("broker"),
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: phrase("cluster-wide"),
     ConfigSource.STATIC_BROKER_CONFIG: "server.properties",
-    ConfigSource.DEFAULT_CONFIG: "default",
+    ConfigSource.DEFAULT_CONFIG: phrase("default"),
 }
 
 
@@ -110,7 +111,7 @@ def config_row(entry: ConfigEntry, own: ConfigSource) -> ConfigRow:
         hint=unit.example if unit else "",
         given=given_value(entry, own),
         source=SOURCES.get(entry.source, entry.source.name.lower()),
-        default="hidden" if entry.is_sensitive and default != UNKNOWN else default,
+        default=phrase("hidden") if entry.is_sensitive and default != UNKNOWN else default,
         type="" if key is None else key.type.name.lower(),
         allowed="" if key is None else key.valid_values,
         documentation=entry.documentation,
@@ -198,14 +199,20 @@ class ConfigTarget:
             for each in changes
         ]
         resets = sum(each.operation is AlterConfigOp.DELETE for each in changes)
-        verb = "Reset" if resets == len(changes) else "Set" if not resets else "Change"
+        count = len(changes)
+        if resets == count:
+            title = phrases("Reset config", "Reset configs", count)
+        elif not resets:
+            title = phrases("Set config", "Set configs", count)
+        else:
+            title = phrases("Change config", "Change configs", count)
         return ConfirmView(
-            title=f"{verb} config{'' if len(changes) == 1 else 's'}",
+            title=title,
             active=self.parents_url,
-            back=f"{self.title} / configs",
+            back=phrase("%(of)s / configs", of=self.title),
             back_url=f"/{self.path}{'?' if query else ''}{query}",
             action=f"/{self.path}",
-            button=f"{verb} config{'' if len(changes) == 1 else 's'}",
+            button=title,
             changes=[self._row(entries[each.name], each) for each in changes],
             consequences=[
                 f"`{each.name}`: {entries[each.name].documentation}"
@@ -224,7 +231,7 @@ class ConfigTarget:
     def _row(self, entry: ConfigEntry, change: ConfigChange) -> tuple[str, str, str]:
         is_reset = change.operation is AlterConfigOp.DELETE
         if is_secret(entry):
-            return entry.name, "hidden", "default" if is_reset else "hidden"
+            return entry.name, phrase("hidden"), phrase("default") if is_reset else phrase("hidden")
         unit = unit_of_entry(entry)
         after = self.fallback(entry) if is_reset else change.value
         return entry.name, _with_words(entry.value, unit), _with_words(after, unit)
@@ -243,13 +250,19 @@ def is_secret(entry: ConfigEntry) -> bool:
 def done_text(changes: Sequence[ConfigChange], offset: int | None) -> str:
     """Return what a change has done, without secrets."""
     if len(changes) > 1:
-        return f"{len(changes)} configs were changed at offset {offset}: {', '.join(each.name for each in changes)}."
+        return phrase(
+            "%(count)s configs were changed at offset %(offset)s: %(names)s.",
+            count=len(changes),
+            offset=offset,
+            names=joined(", ", [each.name for each in changes]),
+        )
     (one,) = changes
     if one.operation is AlterConfigOp.DELETE:
-        done = "reset"
-    else:
-        done = "set" if is_secret_config(one.name) else f"set to {shown(one.value)}"
-    return f"{one.name} was {done} at offset {offset}."
+        return phrase("%(name)s was reset at offset %(offset)s.", name=one.name, offset=offset)
+    if is_secret_config(one.name):
+        return phrase("%(name)s was set at offset %(offset)s.", name=one.name, offset=offset)
+    value = shown(one.value)
+    return phrase("%(name)s was set to %(value)s at offset %(offset)s.", name=one.name, value=value, offset=offset)
 
 
 def topic_target(services: Services, name: str) -> ConfigTarget:
@@ -260,7 +273,7 @@ def topic_target(services: Services, name: str) -> ConfigTarget:
     return ConfigTarget(
         title=name,
         parent=name,
-        parents="Topics",
+        parents=phrase("Topics"),
         parents_url="/topics",
         tabs="topic",
         note="" if cluster.static_configs.of_any() else NO_DEFAULTS,
@@ -278,9 +291,9 @@ def broker_target(services: Services, broker_id: int) -> ConfigTarget:
     cluster, actions = services.cluster, services.actions.configs
     known_broker(cluster.image, broker_id)
     return ConfigTarget(
-        title=f"Broker {broker_id}",
+        title=phrase("Broker %(id)s", id=broker_id),
         parent=str(broker_id),
-        parents="Brokers",
+        parents=phrase("Brokers"),
         parents_url="/brokers",
         tabs="broker",
         note="" if cluster.static_configs.of(broker_id) else NO_STATIC_CONFIGS,
@@ -301,9 +314,9 @@ def all_brokers_target(services: Services) -> ConfigTarget:
     """Return the configs that can be set for all brokers at once."""
     own, actions = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, services.actions.configs
     return ConfigTarget(
-        title="Cluster-wide broker configs",
+        title=phrase("Cluster-wide broker configs"),
         parent="all",
-        parents="Brokers",
+        parents=phrase("Brokers"),
         parents_url="/brokers",
         note=CLUSTER_WIDE_NOTE,
         path="broker-configs",

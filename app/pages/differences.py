@@ -1,8 +1,8 @@
 """What differs between the metadata at two offsets of the log."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request
@@ -10,13 +10,31 @@ from fastapi.responses import Response
 
 from app.cluster.differences import Difference, differences
 from app.http.errors import BadRequestError
+from app.pages.change_lines import said
 from app.pages.frame import page_items, page_of, render, whole_number
 from app.services import Reader, past_at, services_of
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
 
 ON_PAGE: Final = 50
 OFFSET_TEXT_MAX: Final = 30
+KINDS: Final[Mapping[str, str]] = {
+    "feature": phrase("feature"),
+    "broker": phrase("broker"),
+    "controller": phrase("controller"),
+    "topic": phrase("topic"),
+    "config": phrase("config"),
+    "quota": phrase("quota"),
+    "acl": "acl",
+    "scram": "scram",
+    "delegation-token": phrase("delegation-token"),
+}
+HOWS: Final[Mapping[str, str]] = {
+    "added": phrase("added"),
+    "removed": phrase("removed"),
+    "changed": phrase("changed"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +48,9 @@ class DifferencesView:
     counts: Sequence[tuple[str, int]]
     page: int
     pages: int
+    kinds: Mapping[str, str] = field(default_factory=lambda: KINDS)
+    hows: Mapping[str, str] = field(default_factory=lambda: HOWS)
+    said: Callable[[str], str] = said
 
 
 @router.get("/changes/diff")
@@ -56,7 +77,9 @@ async def compare(
 
 
 def _page(request: Request, view: DifferencesView) -> Response:
-    return render(request, "differences.html", page=page_of(request, "Compare two states", "/changes"), view=view)
+    return render(
+        request, "differences.html", page=page_of(request, phrase("Compare two states"), "/changes"), view=view
+    )
 
 
 def _offset(text: str) -> int:

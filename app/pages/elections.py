@@ -17,6 +17,7 @@ from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_items, page_of, render, rows_on_page, whole_number
 from app.pages.move_choice import Choice, Problems, scope_of, ticked
 from app.services import Reader, Services, TopicEditor, services_of
+from app.texts import joined, phrase, phrases
 from kraft_core.clients.admin.partitions import ElectionType
 from kraft_core.protocol.errors import ErrorCode
 
@@ -125,7 +126,9 @@ async def _page(request: Request, election: ElectionType, choice: Choice, errors
         base=f"{address}{'&' if '?' in address else '?'}",
     )
     status = FORM_REFUSED if wrong else 200
-    return render(request, "elect_leaders.html", status, page=page_of(request, "Elect leaders", "/topics"), view=view)
+    return render(
+        request, "elect_leaders.html", status, page=page_of(request, phrase("Elect leaders"), "/topics"), view=view
+    )
 
 
 def _brokers(services: Services, found: Sequence[Election]) -> list[tuple[int, int, int]]:
@@ -143,7 +146,7 @@ def _row(each: Election, election: ElectionType, ticks: Sequence[str]) -> Electi
         key=key,
         topic=each.topic,
         partition=each.partition,
-        leader=str(now.leader) if now.has_leader else "none",
+        leader=str(now.leader) if now.has_leader else phrase("none"),
         then=each.refused if each.then is None else str(each.then),
         replicas=ids_text(now.replicas),
         isr=ids_text(now.isr),
@@ -155,14 +158,18 @@ def _row(each: Election, election: ElectionType, ticks: Sequence[str]) -> Electi
 def _may_lose(each: Election) -> str:
     """Return what an unclean election of a partition may lose, as a sentence."""
     if each.then is None:
-        return "Nothing: no replica can be elected."
+        return phrase("Nothing: no replica can be elected.")
     known = each.last_in_sync
     if each.then in known:
-        return f"Nothing: broker {each.then} was in sync."
+        return phrase("Nothing: broker %(id)s was in sync.", id=each.then)
     if not known:
-        return "Unknown: the metadata does not say who was in sync."
-    named = f"broker {known[0]} has" if len(known) == 1 else f"brokers {ids_text(known)} have"
-    return f"Records that only {named}."
+        return phrase("Unknown: the metadata does not say who was in sync.")
+    return phrases(
+        "Records that only broker %(ids)s has.",
+        "Records that only brokers %(ids)s have.",
+        len(known),
+        ids=ids_text(known),
+    )
 
 
 # the change
@@ -177,7 +184,9 @@ async def elect(
     pairs = [(name, value) for name, value in (await request.form()).multi_items() if isinstance(value, str)]
     choice, election = Choice.of(pairs), _election_of(dict(pairs).get("type", ""))
     if election is ElectionType.UNCLEAN and not choice.p:
-        return await _page(request, election, choice, {"p": "Tick the partitions of which records may be lost."})
+        return await _page(
+            request, election, choice, {"p": phrase("Tick the partitions of which records may be lost.")}
+        )
     try:
         found = await _previewed(services, election, choice)
     except Problems as wrong:
@@ -185,8 +194,10 @@ async def elect(
     back = _address(election, choice.topics)
     wanted = [each.key for each in found if each.then is not None]
     if not wanted:
-        state = "needs an election" if not found else "can be elected: no replica that may lead is up"
-        return go_to(request, back, Flash("bad" if found else "good", f"No partition {state}."))
+        if not found:
+            return go_to(request, back, Flash("good", phrase("No partition needs an election.")))
+        text = phrase("No partition can be elected: no replica that may lead is up.")
+        return go_to(request, back, Flash("bad", text))
 
     async def apply() -> Response:
         done = await services.actions.partitions.elect_leaders(caller, election, wanted)
@@ -205,31 +216,41 @@ def _confirmation(
 ) -> ConfirmView:
     is_unclean = election is ElectionType.UNCLEAN
     elected = [each for each in found if each.then is not None]
-    changes = [
-        (f"Leader of {each.topic}-{each.partition}", _row(each, election, ()).leader, str(each.then))
+    changes: list[tuple[str, str, str]] = [
+        (
+            phrase("Leader of %(partition)s", partition=f"{each.topic}-{each.partition}"),
+            _row(each, election, ()).leader,
+            str(each.then),
+        )
         for each in elected[:SHOWN_MAX]
     ]
     if len(elected) > SHOWN_MAX:
-        changes.append(("…", f"{len(elected) - SHOWN_MAX} more partitions", ""))
-    moved = [f"broker {broker}: {then} to {now}" for broker, then, now in brokers[:20] if then != now]
-    lines = [f"Leaders by broker: {'; '.join(moved)}."] if moved else []
+        changes.append(("…", phrase("%(count)s more partitions", count=len(elected) - SHOWN_MAX), ""))
+    moved = [
+        phrase("broker %(id)s: %(before)s to %(after)s", id=broker, before=then, after=now)
+        for broker, then, now in brokers[:20]
+        if then != now
+    ]
+    lines: list[str] = [phrase("Leaders by broker: %(brokers)s.", brokers=joined("; ", moved))] if moved else []
     if len(found) > len(elected):
-        lines.append(
-            f"{counted(len(found) - len(elected), 'partition')} stay as is: the replica to elect is not in sync."
-        )
+        left = counted(len(found) - len(elected), "partition")
+        lines.append(phrase("%(partitions)s stay as is: the replica to elect is not in sync.", partitions=left))
     if is_unclean:
-        lines += [f"{each.topic}-{each.partition} may lose: {_may_lose(each)}" for each in elected[:SHOWN_MAX]]
+        lines += [
+            phrase("%(partition)s may lose: %(what)s", partition=f"{each.topic}-{each.partition}", what=_may_lose(each))
+            for each in elected[:SHOWN_MAX]
+        ]
     body: dict[str, Any] = {"election_type": election.name}
     if choice.p or choice.topics:
         keys = [{"topic_name": each.topic, "partition_id": each.partition} for each in elected[:SHOWN_MAX]]
         body["partitions"] = keys
     return ConfirmView(
-        title=f"Elect leaders of {counted(len(elected), 'partition')}",
+        title=phrase("Elect leaders of %(partitions)s", partitions=counted(len(elected), "partition")),
         active="/topics",
-        back="Elect leaders",
+        back=phrase("Elect leaders"),
         back_url=_address(election, choice.topics),
         action="/elections",
-        button="Elect leaders",
+        button=phrase("Elect leaders"),
         changes=changes,
         consequences=lines,
         curl=cluster_curl(request, "POST", "leaders:elect", body),
@@ -245,13 +266,20 @@ def _result(
     """Return to the page when all have been elected, else the result of each partition."""
     failures = {key: each for key, each in done.failures.items() if each.code is not ErrorCode.ELECTION_NOT_NEEDED}
     if not failures:
-        at = "" if done.offset is None else f" at offset {done.offset}"
-        return go_to(request, back, Flash("good", f"Leader elected for {counted(len(wanted), 'partition')}{at}."))
+        partitions = counted(len(wanted), "partition")
+        text = phrase("Leader elected for %(partitions)s.", partitions=partitions)
+        if done.offset is not None:
+            text = phrase(
+                "Leader elected for %(partitions)s at offset %(offset)s.", partitions=partitions, offset=done.offset
+            )
+        return go_to(request, back, Flash("good", text))
     failed = [
         (f"{key[0]}-{key[1]}", key[0], f"{each.message} ({each.code.name})", "bad") for key, each in failures.items()
     ]
     elected = [
-        (f"{topic}-{index}", topic, "elected", "good") for topic, index in wanted if (topic, index) not in failures
+        (f"{topic}-{index}", topic, phrase("elected"), "good")
+        for topic, index in wanted
+        if (topic, index) not in failures
     ]
     rows = [*failed, *elected]
     view = ResultView(
@@ -264,5 +292,5 @@ def _result(
         back=back,
     )
     return render(
-        request, "election_result.html", page=page_of(request, "Result of the election", "/topics"), view=view
+        request, "election_result.html", page=page_of(request, phrase("Result of the election"), "/topics"), view=view
     )

@@ -60,9 +60,9 @@ def epoch_row(leadership: Leadership) -> EpochRow:
     epoch = leadership.epoch
     waits: list[str] = []
     if leadership.leaderless_ms is not None:
-        waits.append(f"{duration(leadership.leaderless_ms)} observed")
+        waits.append(phrase("%(duration)s observed", duration=duration(leadership.leaderless_ms)))
     if leadership.gap_ms is not None:
-        waits.append(f"≤ {duration(leadership.gap_ms)} by the log")
+        waits.append(phrase("≤ %(duration)s by the log", duration=duration(leadership.gap_ms)))
     notes: list[str] = []
     if leadership.previous_leader_id == epoch.leader_id:
         notes.append(phrase("same node as before"))
@@ -73,14 +73,16 @@ def epoch_row(leadership: Leadership) -> EpochRow:
     led = UNKNOWN if leadership.led_ms is None else duration(leadership.led_ms)
     return EpochRow(
         epoch=epoch.epoch,
-        leader=f"node {epoch.leader_id}",
+        leader=phrase("node %(id)s", id=epoch.leader_id),
         start_offset=epoch.start_offset,
         began=clock(epoch.timestamp_ms),
-        led_for=f"{led}, leads" if leadership.ended == "leads" else led,
-        wait=", ".join(waits) or UNKNOWN,
+        led_for=phrase("%(duration)s, leads", duration=led) if leadership.ended == "leads" else led,
+        wait=joined(", ", waits) or UNKNOWN,
         is_long=leadership.was_long_without,
         notes=joined(", ", notes),
-        votes=f"{granted} of {', '.join(map(str, epoch.voter_ids))}" if granted else UNKNOWN,
+        votes=phrase("%(part)s of %(whole)s", part=granted, whole=", ".join(map(str, epoch.voter_ids)))
+        if granted
+        else UNKNOWN,
         ended="" if leadership.ended == "leads" else leadership.ended_detail,
     )
 
@@ -99,4 +101,4 @@ async def epochs(request: Request, _caller: PastReader) -> Response:
     known = services_of(request).cluster.epochs.leaderships()
     shown, page, pages = page_items(known, whole_number(request.query_params.get("page", ""), 1, 10**9) or 1, ROWS)
     view = EpochsView([epoch_row(each) for each in shown], len(known), page, pages)
-    return render(request, "epochs.html", page=page_of(request, "Leaders", "/quorum"), view=view)
+    return render(request, "epochs.html", page=page_of(request, phrase("Leaders"), "/quorum"), view=view)

@@ -1,7 +1,7 @@
 """Features: finalized levels, the levels that nodes support, and updates with a preview."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, cast
 
@@ -17,6 +17,7 @@ from app.pages.frame import UNKNOWN, counted, page_of, render, whole_number
 from app.pages.survey_notes import SurveyNotes, notes_of, survey_of
 from app.security.audit import committers_at
 from app.services import Admin, PastReader, Services, services_of
+from app.texts import phrase
 from kraft_core.clients.admin.cluster import UpgradeType
 from kraft_core.image.metadata_image import BrokerRegistration, ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -27,6 +28,11 @@ router = APIRouter(include_in_schema=False)
 Kind = Literal["UPGRADE", "SAFE_DOWNGRADE", "UNSAFE_DOWNGRADE"]
 LEVEL_MAX: Final = 2**15 - 1
 HISTORY_MAX: Final = 100
+KIND_WORDS: Final[Mapping[Kind, str]] = {
+    "UPGRADE": phrase("upgrade"),
+    "SAFE_DOWNGRADE": phrase("safe downgrade"),
+    "UNSAFE_DOWNGRADE": phrase("unsafe downgrade"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class FeaturesView:
     """Model of features.html. `history` is newest first, at most HISTORY_MAX of `changes`."""
 
     rows: Sequence[FeatureRow]
-    kinds: Sequence[str]
+    kinds: Sequence[tuple[str, str]]
     history: Sequence[LevelChange]
     changes: int
     notes: SurveyNotes
@@ -67,7 +73,7 @@ def level_text(name: str, level: int) -> str:
     """Return a level as text; that of metadata.version with its name."""
     if name == METADATA_VERSION and level in MetadataVersion._value2member_map_:
         return f"{level} ({MetadataVersion(level).version})"
-    return f"{level}" if level else "0 (off)"
+    return f"{level}" if level else phrase("0 (off)")
 
 
 def feature_rows(cluster: Cluster) -> list[FeatureRow]:
@@ -89,10 +95,18 @@ def feature_rows(cluster: Cluster) -> list[FeatureRow]:
             FeatureRow(
                 name,
                 kraft_version if name == KRAFT_VERSION else level_text(name, image.features.level(name)),
-                UNKNOWN if feature is None else f"{feature.minimum} to {feature.maximum}",
-                f"{low} to {high}, by {len(known_by)} of {counted(len(nodes), 'node')}"
+                UNKNOWN
+                if feature is None
+                else phrase("%(least)s to %(most)s", least=feature.minimum, most=feature.maximum),
+                phrase(
+                    "%(least)s to %(most)s, by %(part)s of %(nodes)s",
+                    least=low,
+                    most=high,
+                    part=len(known_by),
+                    nodes=counted(len(nodes), "node"),
+                )
                 if ranges and low <= high
-                else "none",
+                else phrase("none"),
             )
         )
     return rows
@@ -123,12 +137,12 @@ async def features(request: Request, _caller: PastReader) -> Response:
     changes = survey.feature_changes[::-1]
     view = FeaturesView(
         rows=feature_rows(services.cluster),
-        kinds=[kind.name for kind in UpgradeType],
+        kinds=list(KIND_WORDS.items()),
         history=await level_changes(services, changes[:HISTORY_MAX]),
         changes=len(changes),
         notes=notes_of(survey),
     )
-    return render(request, "features.html", page=page_of(request, "Features", "/features"), view=view)
+    return render(request, "features.html", page=page_of(request, phrase("Features"), "/features"), view=view)
 
 
 @router.post("/features")
@@ -152,23 +166,25 @@ async def update(
         assert wanted is not None, "an error is shown for a level that cannot be read"
         updates = [FeatureUpdate(name=name, level=wanted, upgrade_type=cast("Kind", kind))]
         offset = await services.actions.features.update(caller, updates, validate_only=validate_only)
-        return Flash("good", f"{name} set to level {level_text(name, wanted)} at offset {offset}.")
+        said = level_text(name, wanted)
+        text = phrase("%(name)s set to level %(level)s at offset %(offset)s.", name=name, level=said, offset=offset)
+        return Flash("good", text)
 
     now = next((row.level for row in feature_rows(services.cluster) if row.name == name), UNKNOWN)
     is_down = kind != UpgradeType.UPGRADE.name
     body = {"data": [{"feature_name": name, "level": wanted, "upgrade_type": kind}]}
     view = ConfirmView(
-        title="Update feature",
+        title=phrase("Update feature"),
         active="/features",
-        back="Features",
+        back=phrase("Features"),
         back_url="/features",
         action="/features",
-        button="Update feature",
+        button=phrase("Update feature"),
         changes=[(name, now, typed if wanted is None else level_text(name, wanted))],
         consequences=[
-            "Metadata that only the higher level supports is lost."
+            phrase("Metadata that only the higher level supports is lost.")
             if is_down
-            else "A downgrade may not be possible afterwards."
+            else phrase("A downgrade may not be possible afterwards.")
         ],
         curl=cluster_curl(request, "PATCH", "features", body),
         fields=[("name", name), ("level", level), ("kind", kind)],
@@ -180,5 +196,9 @@ async def update(
         confirmed=bool(confirmed),
         apply=lambda: change(validate_only=False),
         dry_run=lambda: change(validate_only=True),
-        error="" if wanted is not None else f"'{typed}' is not a whole number from 0 to {LEVEL_MAX}.",
+        error=""
+        if wanted is not None
+        else phrase(
+            "'%(given)s' is not a whole number from %(least)s to %(most)s.", given=typed, least=0, most=LEVEL_MAX
+        ),
     )

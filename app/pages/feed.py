@@ -7,6 +7,7 @@ from typing import Final
 
 from app.cluster.about import About
 from app.cluster.history import PARTITION_LINE, Change
+from app.pages.change_lines import said
 from app.pages.frame import counted, number
 from app.texts import phrase, phrases
 
@@ -53,9 +54,9 @@ def feed_entries(
             )
         elif about_partitions:
             summary = counted(len(rest), "partition")
-        shown = rest[:FOLDED_MAX]
+        shown = [said(line) for line in rest[:FOLDED_MAX]]
         entries.append(
-            FeedEntry(change.offset, change.epoch, time_of(change), text, summary, shown, len(rest) - len(shown))
+            FeedEntry(change.offset, change.epoch, time_of(change), said(text), summary, shown, len(rest) - len(shown))
         )
     return entries
 

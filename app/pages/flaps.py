@@ -17,14 +17,19 @@ from app.http.errors import BadRequestError
 from app.pages.frame import ids_text, page_items, page_of, render, rows_on_page
 from app.pages.survey_notes import SurveyNotes, notes_of, survey_of
 from app.services import PastReader, services_of
+from app.texts import phrase, phrases
 
 router = APIRouter(include_in_schema=False)
 
 ROWS: Final = 50
 FOLLOWED_MAX: Final = 20_000
 """With more moves the page does not count again after each change; it is right as of its loading."""
-PERIODS: Final[dict[Period, str]] = {"hour": "the last hour", "day": "the last day", "all": "all that is kept"}
-ORDERS: Final[dict[By, str]] = {"isr": "ISR changes", "leader": "leader changes"}
+PERIODS: Final[dict[Period, str]] = {
+    "hour": phrase("the last hour"),
+    "day": phrase("the last day"),
+    "all": phrase("all that is kept"),
+}
+ORDERS: Final[dict[By, str]] = {"isr": phrase("ISR changes"), "leader": phrase("leader changes")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +82,9 @@ async def flaps(
         partitions=shown,
         brokers=found.brokers,
         totals=[
-            ("ISR changes", found.isr_changes),
-            ("Returns to an ISR", found.flaps),
-            ("Leader changes", found.leader_changes),
+            (phrase("ISR changes"), found.isr_changes),
+            (phrase("Returns to an ISR"), found.flaps),
+            (phrase("Leader changes"), found.leader_changes),
         ],
         notes=notes_of(survey),
         is_followed=len(moves) <= FOLLOWED_MAX,
@@ -87,7 +92,7 @@ async def flaps(
         page=page,
         pages=pages,
     )
-    return render(request, "flaps.html", page=page_of(request, "ISR and leader changes", "/changes"), view=view)
+    return render(request, "flaps.html", page=page_of(request, phrase("ISR and leader changes"), "/changes"), view=view)
 
 
 def _offset(name: str, text: str) -> int | None:
@@ -130,23 +135,37 @@ class ElectionsView:
 def loss_text(move: PartitionMove) -> str:
     """Return which records an election may have lost."""
     if move.election == "elr":
-        return "Nothing that is below the high watermark: the broker was an eligible leader replica (ELR)."
+        return phrase("Nothing that is below the high watermark: the broker was an eligible leader replica (ELR).")
     if move.election == "last-known-leader":
-        return f"What broker {move.leader}, the last known leader, had not on disk when it stopped."
+        return phrase("What broker %(id)s, the last known leader, had not on disk when it stopped.", id=move.leader)
     holders = [each for each in move.isr_before if each != move.leader]
-    of = f"that broker{'' if len(holders) == 1 else 's'} {ids_text(holders)} had and" if holders else "that"
-    return f"Acknowledged records {of} broker {move.leader} had not fetched. It was neither in the ISR nor eligible."
+    if not holders:
+        return phrase(
+            "Acknowledged records that broker %(leader)s had not fetched. It was neither in the ISR nor eligible.",
+            leader=move.leader,
+        )
+    return phrases(
+        "Acknowledged records that broker %(ids)s had and broker %(leader)s had not fetched."
+        " It was neither in the ISR nor eligible.",
+        "Acknowledged records that brokers %(ids)s had and broker %(leader)s had not fetched."
+        " It was neither in the ISR nor eligible.",
+        len(holders),
+        ids=ids_text(holders),
+        leader=move.leader,
+    )
 
 
 def election_row(move: PartitionMove) -> ElectionRow:
     """Return one row."""
-    how = {"elr": "from the ELR", "last-known-leader": "unclean, last known leader"}.get(move.election, "unclean")
+    how = {"elr": phrase("from the ELR"), "last-known-leader": phrase("unclean, last known leader")}.get(
+        move.election, phrase("unclean")
+    )
     return ElectionRow(
         move,
         dt.datetime.fromtimestamp(max(0, move.time_ms) / 1000, dt.UTC),
         how,
         "info" if move.election == "elr" else "bad",
-        "none" if move.leader_before < 0 else str(move.leader_before),
+        phrase("none") if move.leader_before < 0 else str(move.leader_before),
         ids_text(move.isr_before),
         loss_text(move),
     )
@@ -178,4 +197,4 @@ async def outside_the_isr(
         page=page,
         pages=pages,
     )
-    return render(request, "elections.html", page=page_of(request, "Unclean elections", "/changes"), view=view)
+    return render(request, "elections.html", page=page_of(request, phrase("Unclean elections"), "/changes"), view=view)

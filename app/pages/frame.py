@@ -27,7 +27,7 @@ from app.pages.past import PastBanner, past_banner, stay_in_past
 from app.pages.theme import theme_of
 from app.security.roles import Principal, Role
 from app.services import csrf_token_of, may_read_records, may_write_records, services_of, visitor_of
-from app.texts import LANGUAGES, Text, gettext, joined, phrase, phrases, shown, speaking
+from app.texts import LANGUAGES, Text, gettext, joined, phrase, phrases, recognised, shown, speaking
 from kraft_core.protocol.errors import KafkaError
 
 Item = TypeVar("Item")
@@ -262,6 +262,7 @@ def environment() -> Environment:
         size=size_value,
         duration=duration,
         doc=doc,
+        recognised=recognised,
     )
     return made
 

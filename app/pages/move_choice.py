@@ -28,12 +28,19 @@ from app.reports.proposals.options import (
     REPLICATION_FACTOR,
     Options,
 )
+from app.texts import phrase, recognised
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 
 TICKED_MAX: Final = 200
 TYPED_MAX: Final = 1_000
 """Partitions whose replicas can be typed one by one."""
 ID_MAX: Final = 2**31 - 1
+NO_PARTITIONS: Final = phrase(
+    "Choose partitions: by topic, by the broker that holds them, or by ticks. * stands for all topics."
+)
+DRAINS_ALL: Final = phrase(
+    "A drain moves everything from its brokers. Leave the choice of partitions empty, or choose another goal."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +53,48 @@ class Goal:
 
 
 GOALS: Final = {
-    "move": Goal("Move partitions", "Chosen partitions go to brokers or racks of your choice.", frozenset({MOVE})),
+    "move": Goal(
+        phrase("Move partitions"), phrase("Chosen partitions go to brokers or racks of your choice."), frozenset({MOVE})
+    ),
     "all": Goal(
-        "Repair and balance",
-        "Mends the rack rule and lost replicas, then evens out replicas and leaders.",
+        phrase("Repair and balance"),
+        phrase("Mends the rack rule and lost replicas, then evens out replicas and leaders."),
         frozenset({REPAIR, BALANCE, LEADERS}),
     ),
     "repair": Goal(
-        "Repair only",
-        "Replaces replicas that break the rack rule or are on lost disks or brokers.",
+        phrase("Repair only"),
+        phrase("Replaces replicas that break the rack rule or are on lost disks or brokers."),
         frozenset({REPAIR}),
     ),
     "all_bytes": Goal(
-        "Repair and balance, bytes too",
-        "The same, then replicas of a rack's brokers change places until their sizes are even.",
+        phrase("Repair and balance, bytes too"),
+        phrase("The same, then replicas of a rack's brokers change places until their sizes are even."),
         frozenset({REPAIR, BALANCE, BYTES, LEADERS}),
     ),
-    "balance": Goal("Balance replicas", "Every broker gets its share of replicas.", frozenset({BALANCE})),
-    "bytes": Goal(
-        "Balance bytes", "Replicas of a rack's brokers change places; all sizes must be known.", frozenset({BYTES})
+    "balance": Goal(
+        phrase("Balance replicas"), phrase("Every broker gets its share of replicas."), frozenset({BALANCE})
     ),
-    "leaders": Goal("Balance leaders", "No data is copied: only preferred leaders change.", frozenset({LEADERS})),
-    "drain": Goal("Drain", "Brokers, racks or log directories are cordoned, then emptied."),
-    "expand": Goal("Expand", "New brokers are filled to their share; the others only give.", frozenset({EXPAND})),
-    "factor": Goal("Change the replication factor", "Replicas are added or removed.", frozenset({REPLICATION_FACTOR})),
-    "paste": Goal("Paste a reassignment", "JSON of kafka-reassign-partitions, or one line per partition."),
-    "report": Goal("Plan of a report", "The plan that a placement report proposes."),
+    "bytes": Goal(
+        phrase("Balance bytes"),
+        phrase("Replicas of a rack's brokers change places; all sizes must be known."),
+        frozenset({BYTES}),
+    ),
+    "leaders": Goal(
+        phrase("Balance leaders"), phrase("No data is copied: only preferred leaders change."), frozenset({LEADERS})
+    ),
+    "drain": Goal(phrase("Drain"), phrase("Brokers, racks or log directories are cordoned, then emptied.")),
+    "expand": Goal(
+        phrase("Expand"), phrase("New brokers are filled to their share; the others only give."), frozenset({EXPAND})
+    ),
+    "factor": Goal(
+        phrase("Change the replication factor"),
+        phrase("Replicas are added or removed."),
+        frozenset({REPLICATION_FACTOR}),
+    ),
+    "paste": Goal(
+        phrase("Paste a reassignment"), phrase("JSON of kafka-reassign-partitions, or one line per partition.")
+    ),
+    "report": Goal(phrase("Plan of a report"), phrase("The plan that a placement report proposes.")),
 }
 CHOSEN: Final = tuple(name for name in GOALS if name != "report")
 """Goals offered in the first step; a report's plan begins at the report."""
@@ -195,7 +218,9 @@ def scope_of(choice: Choice, image: MetadataImage) -> Scope:
             wrong["topics"] = unknown
     holder = whole_number(choice.holder, 0, ID_MAX) if choice.holder else None
     if choice.holder and holder is None:
-        wrong["holder"] = f"'{choice.holder[:40]}' is not a broker id, a whole number from 0 to {ID_MAX}."
+        wrong["holder"] = phrase(
+            "'%(text)s' is not a broker id, a whole number from 0 to %(most)s.", text=choice.holder[:40], most=ID_MAX
+        )
     if wrong:
         raise Problems("what", wrong)
     return Scope(image, topics, holder)
@@ -210,12 +235,14 @@ def _matching(text: str, image: MetadataImage) -> tuple[list[TopicImage], str]:
             pattern = re.compile(".*".join(map(re.escape, re.split(r"\*+", word))))
             found = {name for name in names if pattern.fullmatch(name)}
             if not found and word.strip("*"):
-                return [], f"No topic matches '{word[:249]}'."
+                return [], phrase("No topic matches '%(name)s'.", name=word[:249])
             chosen |= found
         elif word in image.topics.by_name:
             chosen.add(word)
         else:
-            return [], f"Topic '{word[:249]}' does not exist. Use * for any characters, as in orders-*."
+            return [], phrase(
+                "Topic '%(name)s' does not exist. Use * for any characters, as in orders-*.", name=word[:249]
+            )
     topics = (image.topics.topic(name) for name in sorted(chosen))
     return [topic for topic in topics if topic is not None], ""
 
@@ -223,17 +250,19 @@ def _matching(text: str, image: MetadataImage) -> tuple[list[TopicImage], str]:
 def ticked(choice: Choice, image: MetadataImage) -> list[Partition]:
     """Return the ticked partitions. Raises Problems of step what."""
     if len(choice.p) > TICKED_MAX:
-        text = (
-            f"{counted(len(choice.p), 'partition')} are ticked, at most {TICKED_MAX} can be. Choose by topic or broker."
+        wrong = phrase(
+            "%(partitions)s are ticked, at most %(most)s can be. Choose by topic or broker.",
+            partitions=counted(len(choice.p), "partition"),
+            most=TICKED_MAX,
         )
-        raise Problems("what", {"p": text})
+        raise Problems("what", {"p": wrong})
     found = []
     for text in choice.p:
         name, _, digits = text.rpartition("-")
         number = whole_number(digits, 0, ID_MAX)
         topic = image.topics.topic(name)
         if number is None or topic is None or number not in topic.partitions:
-            raise Problems("what", {"p": f"Partition {text[:260]} does not exist."})
+            raise Problems("what", {"p": phrase("Partition %(name)s does not exist.", name=text[:260])})
         found.append((name, number))
     return found
 
@@ -252,22 +281,25 @@ def planner_options(choice: Choice, image: MetadataImage) -> Options:
     """Return the planner's options of a goal that it plans. Raises Problems."""
     scope = scope_options(choice, image)
     if choice.goal == "move" and not choice.has_scope:
-        text = "Choose partitions: by topic, by the broker that holds them, or by ticks. * stands for all topics."
-        raise Problems("what", {"topics": text})
+        raise Problems("what", {"topics": NO_PARTITIONS})
     given: dict[str, object] = dict(scope)
     if choice.goal in {"move", "expand"}:
         targets = brokers_of(choice.to, choice.to_rack, image, "to")
         if choice.goal == "move" and not targets:
-            raise Problems("where", {"to": "Choose the brokers or racks that get the replicas."})
+            raise Problems("where", {"to": phrase("Choose the brokers or racks that get the replicas.")})
         given["target_brokers" if choice.goal == "move" else "expand_brokers"] = frozenset(targets)
     if choice.goal == "factor":
         wanted = whole_number(choice.factor, 1, MAX_REPLICATION_FACTOR)
         if wanted is None:
-            text = f"'{choice.factor[:40]}' is not a replication factor from 1 to {MAX_REPLICATION_FACTOR}."
+            text = phrase(
+                "'%(text)s' is not a replication factor from 1 to %(most)s.",
+                text=choice.factor[:40],
+                most=MAX_REPLICATION_FACTOR,
+            )
             raise Problems("where", {"factor": text})
         given["replication_factor"] = wanted
-    given["max_moves"] = _budget(choice.max_moves, "max_moves", "Replicas to copy", None)
-    given["max_bytes"] = _budget(choice.max_bytes, "max_bytes", "Bytes to copy", UNIT_OF_BYTES)
+    given["max_moves"] = _budget(choice.max_moves, "max_moves", phrase("Replicas to copy"), None)
+    given["max_bytes"] = _budget(choice.max_bytes, "max_bytes", phrase("Bytes to copy"), UNIT_OF_BYTES)
     excluded = frozenset(brokers_of(choice.without, (), image, "without"))
     return Options(goals=GOALS[choice.goal].planner, exclude_brokers=excluded, **given)  # type: ignore[arg-type]  # each has the type of its field
 
@@ -277,7 +309,7 @@ def _budget(text: str, field: str, label: str, unit: Unit | None) -> int | None:
     try:
         value, wrong = optional_number(parsed(text, unit), label, 2**62)
     except ValueError as unreadable:
-        value, wrong = None, f"{label}: {unreadable}"
+        value, wrong = None, phrase("%(label)s: %(problem)s", label=label, problem=recognised(str(unreadable)))
     if wrong:
         raise Problems("where", {field: wrong})
     return value
@@ -291,12 +323,15 @@ def brokers_of(ids: Sequence[str], racks: Sequence[str], image: MetadataImage, f
         broker_id = whole_number(text, 0, ID_MAX)
         if broker_id is None or broker_id not in known:
             listed = ", ".join(map(str, sorted(known)[:20]))
-            raise Problems("where", {field: f"Broker {text[:40]} is not registered; registered: {listed}."})
+            raise Problems(
+                "where",
+                {field: phrase("Broker %(id)s is not registered; registered: %(ids)s.", id=text[:40], ids=listed)},
+            )
         found.append(broker_id)
     for rack in racks:
         within = [each.id for each in known.values() if each.rack == rack]
         if not within:
-            raise Problems("where", {field: f"No broker is in rack '{rack[:249]}'."})
+            raise Problems("where", {field: phrase("No broker is in rack '%(rack)s'.", rack=rack[:249])})
         found += within
     return sorted(set(found))
 
@@ -304,21 +339,18 @@ def brokers_of(ids: Sequence[str], racks: Sequence[str], image: MetadataImage, f
 def drained_of(choice: Choice, image: MetadataImage) -> tuple[tuple[int, ...], tuple[tuple[int, str], ...]]:
     """Return the brokers and log directories to drain. Raises Problems."""
     if choice.has_scope:
-        text = (
-            "A drain moves everything from its brokers. Leave the choice of partitions empty, or choose another goal."
-        )
-        raise Problems("what", {"holder" if choice.holder else "topics" if choice.topics else "p": text})
+        raise Problems("what", {"holder" if choice.holder else "topics" if choice.topics else "p": DRAINS_ALL})
     brokers = tuple(brokers_of(choice.drain, choice.drain_rack, image, "drain"))
     log_dirs = []
     for word in filter(None, map(str.strip, choice.drain_dir.split(","))):
         broker, _, path = word.partition(":")
         broker_id = whole_number(broker, 0, ID_MAX)
         if broker_id is None or not path.startswith("/"):
-            text = f"'{word[:80]}' is not a log directory in the form BROKER:/PATH."
+            text = phrase("'%(text)s' is not a log directory in the form BROKER:/PATH.", text=word[:80])
             raise Problems("where", {"drain_dir": text})
         log_dirs.append((broker_id, path))
     if not brokers and not log_dirs:
-        raise Problems("where", {"drain": "Choose what to drain: brokers, racks or log directories."})
+        raise Problems("where", {"drain": phrase("Choose what to drain: brokers, racks or log directories.")})
     return brokers, tuple(dict.fromkeys(log_dirs))
 
 

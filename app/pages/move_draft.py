@@ -8,7 +8,7 @@ from typing import Any, Final
 from app.pages.frame import counted, ids_text, whole_number
 from app.pages.move_choice import Choice, Problems, drained_of, planner_options
 from app.pages.plan_limits import Limits
-from app.pages.plans import bytes_text
+from app.pages.plans import bytes_text, log_dirs_text
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.directories import Answers
 from app.reports.executor.drafts import rows_of_plan
@@ -20,6 +20,7 @@ from app.reports.executor.proposing import Draft, reviewed
 from app.reports.executor.report_plans import report_rows
 from app.reports.proposals.options import Options
 from app.services import Services
+from app.texts import phrase, phrases, recognised
 from kraft_core.image.metadata_image import MetadataImage
 
 CALL_ROWS: Final = 200
@@ -88,7 +89,7 @@ async def drafted(services: Services, choice: Choice) -> MoveDraft:
         empty, work = _asked(services, choice, answers)
         rows, numbers = await reviewed(image, work, answers)
     except PlanError as refused:
-        raise Problems("where", {field: str(refused)}) from refused
+        raise Problems("where", {field: recognised(str(refused))}) from refused
     body = {"reassignment": _file(rows)} if choice.goal == "paste" else empty.body
     return replace(empty, rows=rows, numbers=numbers, body=body)
 
@@ -104,7 +105,7 @@ def _asked(services: Services, choice: Choice, answers: Answers) -> tuple[MoveDr
     if choice.goal == "report":
         report_id = whole_number(choice.report, 1, 2**31 - 1)
         if report_id is None:
-            raise PlanError(f"'{choice.report[:40]}' is not the number of a report.")
+            raise PlanError(phrase("'%(text)s' is not the number of a report.", text=choice.report[:40]))
         folder = services.reports.folder_of(report_id) / "out"
         empty = MoveDraft(**none, origin="report", body={"report_id": report_id})
         return empty, lambda: (report_rows(image, folder), {})
@@ -155,22 +156,33 @@ def _file(rows: Sequence[Row]) -> dict[str, Any]:
 
 def warnings_of(image: MetadataImage, draft: MoveDraft, *, throttled: bool) -> list[str]:
     """Return what to know before the plan is saved, as sentences."""
-    effect, lines = draft.effect, []
+    effect, lines = draft.effect, list[str]()
     brokers = image.cluster.brokers
     gaining = {each for row in draft.rows for each in row.adding}
     fenced = sorted(each for each in gaining if each in brokers and brokers[each].fenced)
     if fenced:
-        subject, verb, pronoun = ("Broker", "is", "it is") if len(fenced) == 1 else ("Brokers", "are", "they are")
-        lines.append(f"{subject} {ids_text(fenced)} {verb} fenced: replicas there are copied once {pronoun} back.")
+        lines.append(
+            phrases(
+                "Broker %(ids)s is fenced: replicas there are copied once it is back.",
+                "Brokers %(ids)s are fenced: replicas there are copied once they are back.",
+                len(fenced),
+                ids=ids_text(fenced),
+            )
+        )
     fewer = sum(len(row.proposed) < len(row.original) for row in draft.rows)
     if fewer:
-        lines.append(f"{counted(fewer, 'partition')} would have fewer replicas than now.")
-    for name, what in (("rack_violated", "break the rack rule"), ("under_min", "be under min ISR")):
-        before, after = effect[name]
-        if after > before:
-            lines.append(f"{counted(after - before, 'partition')} more would {what}.")
+        lines.append(
+            phrase("%(partitions)s would have fewer replicas than now.", partitions=counted(fewer, "partition"))
+        )
+    more_by_name = {name: effect[name][1] - effect[name][0] for name in ("rack_violated", "under_min")}
+    if more_by_name["rack_violated"] > 0:
+        more = counted(more_by_name["rack_violated"], "partition")
+        lines.append(phrase("%(partitions)s more would break the rack rule.", partitions=more))
+    if more_by_name["under_min"] > 0:
+        more = counted(more_by_name["under_min"], "partition")
+        lines.append(phrase("%(partitions)s more would be under min ISR.", partitions=more))
     if effect["copies"] and not throttled:
-        lines.append("Without a throttle, copies take all the bandwidth that brokers and disks have.")
+        lines.append(phrase("Without a throttle, copies take all the bandwidth that brokers and disks have."))
     if draft.drain or draft.drain_log_dirs:
         lines += drain_lines(draft)
     return lines
@@ -178,28 +190,39 @@ def warnings_of(image: MetadataImage, draft: MoveDraft, *, throttled: bool) -> l
 
 def drain_lines(draft: MoveDraft) -> list[str]:
     """Return what happens to the drained brokers or log directories."""
-    several = len(draft.drain or draft.drain_log_dirs) > 1
     if draft.drain:
-        named = f"Broker{'s' if several else ''} {ids_text(draft.drain)}"
+        named = phrases("Broker %(ids)s", "Brokers %(ids)s", len(draft.drain), ids=ids_text(draft.drain))
     else:
-        paths = ", ".join(f"{path} of broker {broker}" for broker, path in draft.drain_log_dirs)
-        named = f"Log director{'ies' if several else 'y'} {paths}"
-    last = "will be unregistered once stopped" if draft.unregister else "will stay cordoned when empty"
-    return [f"{named} will be cordoned when the plan starts: no new replica is placed there.", f"{named} {last}."]
+        paths = log_dirs_text(draft.drain_log_dirs)
+        named = phrases("Log directory %(paths)s", "Log directories %(paths)s", len(draft.drain_log_dirs), paths=paths)
+    return [
+        phrase("%(named)s will be cordoned when the plan starts: no new replica is placed there.", named=named),
+        phrase("%(named)s will be unregistered once stopped.", named=named)
+        if draft.unregister
+        else phrase("%(named)s will stay cordoned when empty.", named=named),
+    ]
 
 
 def numbers_text(draft: MoveDraft) -> list[str]:
     """Return the numbers of a plan as sentences."""
     effect, numbers = draft.effect, draft.numbers
     copied, led = counted(effect["copies"], "replica"), counted(effect["leader_changes"], "leader")
-    line = f"{copied} would be copied"
     if "bound" in numbers:
-        line += f"; no plan with the same result copies fewer than {numbers['bound']}"
-    lines = [f"{line}. {led} would change."]
+        line = phrase(
+            "%(copied)s would be copied; no plan with the same result copies fewer than %(bound)s. "
+            "%(led)s would change.",
+            copied=copied,
+            bound=numbers["bound"],
+            led=led,
+        )
+    else:
+        line = phrase("%(copied)s would be copied. %(led)s would change.", copied=copied, led=led)
+    lines: list[str] = [line]
     if "directory_moves" in numbers:
         moved = counted(numbers["directory_moves"], "replica")
-        lines.append(f"{moved} would move to another log directory of the same broker.")
+        lines.append(phrase("%(replicas)s would move to another log directory of the same broker.", replicas=moved))
     if "byte_shares" in numbers:
-        lines.append(f"{counted(numbers['swaps'], 'pair')} of replicas would change places within a rack.")
+        pairs = counted(numbers["swaps"], "pair")
+        lines.append(phrase("%(pairs)s of replicas would change places within a rack.", pairs=pairs))
         lines += bytes_text(numbers["byte_shares"])
     return lines

@@ -4,8 +4,9 @@ The address has everything that was chosen, so each step can be bookmarked and t
 plan is too long for an address and is posted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Request
@@ -28,7 +29,18 @@ from app.pages.frame import (
     size,
     whole_number,
 )
-from app.pages.move_choice import CHOSEN, GOALS, Choice, Goal, Problems, scope_of, ticked, typed_lines
+from app.pages.move_choice import (
+    CHOSEN,
+    DRAINS_ALL,
+    GOALS,
+    NO_PARTITIONS,
+    Choice,
+    Goal,
+    Problems,
+    scope_of,
+    ticked,
+    typed_lines,
+)
 from app.pages.move_draft import MoveDraft, drafted, numbers_text, warnings_of
 from app.pages.placement_charts import moved_chart
 from app.pages.plan_limits import UNITS, Limits
@@ -38,6 +50,7 @@ from app.reports.executor import plan_store
 from app.reports.executor.effect import copy_seconds
 from app.reports.executor.plan import ACTIVE_STATES
 from app.services import Admin, Services, services_of
+from app.texts import joined, phrase, phrases, recognised
 
 router = APIRouter(include_in_schema=False)
 
@@ -45,7 +58,7 @@ ROWS: Final = 50
 BROKERS_SHOWN: Final = 100
 RATES: Final = (10 * 2**20, 50 * 2**20, 200 * 2**20)
 """Throttles for which the review estimates the time."""
-STEPS: Final = (("what", "1. What"), ("where", "2. Where"), ("review", "3. Review"))
+STEPS: Final = (("what", phrase("1. What")), ("where", phrase("2. Where")), ("review", phrase("3. Review")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +89,9 @@ class WhatView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhereView:
-    """The second step: the brokers and racks to choose from. `chosen`: the partitions in words."""
+    """The second step: the brokers and racks to choose from. `title`: goal and partitions in words."""
 
-    chosen: str
+    title: str
     brokers: Sequence[BrokerRow]
     racks: Sequence[str]
     typed: str
@@ -93,9 +106,9 @@ class ReviewView:
     totals: Sequence[tuple[str, str, str, str]]
     brokers: Sequence[Mapping[str, Any]]
     more_brokers: int
-    chart: Markup | None
-    estimates: Sequence[tuple[str, str]]
-    sentences: Sequence[str]
+    chart: Callable[[], Markup | None]
+    estimates: str
+    summary: str
     warnings: Sequence[str]
     unsolved: Sequence[str]
     rows: Sequence[tuple[str, str, str]]
@@ -188,7 +201,7 @@ async def _page(
         where=where,
         review=review,
     )
-    page = page_of(request, "Move partitions", "/plans")
+    page = page_of(request, phrase("Move partitions"), "/plans")
     return render(request, "moves.html", FORM_REFUSED if found else 200, page=page, view=view)
 
 
@@ -242,25 +255,24 @@ async def _where(request: Request, choice: Choice) -> WhereView:
     cluster = services_of(request).cluster
     image = cluster.image
     if choice.goal == "move" and not choice.has_scope:
-        text = "Choose partitions: by topic, by the broker that holds them, or by ticks. * stands for all topics."
-        raise Problems("what", {"topics": text})
+        raise Problems("what", {"topics": NO_PARTITIONS})
     if choice.goal == "drain" and choice.has_scope:
-        text = (
-            "A drain moves everything from its brokers. Leave the choice of partitions empty, or choose another goal."
-        )
-        raise Problems("what", {"topics": text})
-    chosen = ""
+        raise Problems("what", {"topics": DRAINS_ALL})
+    goal = GOALS[choice.goal].label
+    title = phrase("%(goal)s: all partitions.", goal=goal)
     if choice.p:
-        chosen = counted(len(ticked(choice, image)), "ticked partition")
+        title = phrase("%(goal)s: %(what)s.", goal=goal, what=counted(len(ticked(choice, image)), "ticked partition"))
     elif choice.has_scope:
-        chosen = counted(scope_of(choice, image).count, "partition")
+        title = phrase("%(goal)s: %(what)s.", goal=goal, what=counted(scope_of(choice, image).count, "partition"))
+    elif choice.goal in {"paste", "drain"}:
+        title = phrase("%(goal)s.", goal=goal)
     typed = choice.plan or (typed_lines(choice, image) if choice.goal == "paste" else "")
     view = brokers_view(
         image, cluster.topic_table, await cluster.log_dirs.of(image.cluster.brokers.values(), SIZES_SECONDS)
     )
     racks = sorted({each.rack for each in image.cluster.brokers.values() if each.rack})
     return WhereView(
-        chosen=chosen, brokers=view.rows, racks=racks, typed=typed, may_type=bool(choice.has_scope) and not choice.plan
+        title=title, brokers=view.rows, racks=racks, typed=typed, may_type=bool(choice.has_scope) and not choice.plan
     )
 
 
@@ -279,9 +291,9 @@ async def _review(request: Request, choice: Choice, limits: Limits) -> ReviewVie
         totals=_totals(effect),
         brokers=brokers[:BROKERS_SHOWN],
         more_brokers=len(brokers) - BROKERS_SHOWN,
-        chart=moved_chart(effect["brokers"]),
-        estimates=[(f"{size(rate)}/s", _time(effect, rate)) for rate in RATES] if effect["bytes"] else (),
-        sentences=numbers_text(draft),
+        chart=partial(moved_chart, effect["brokers"]),
+        estimates=_estimates(effect) if effect["bytes"] else "",
+        summary=joined(" ", [phrase("%(goal)s.", goal=GOALS[choice.goal].label), *numbers_text(draft)]),
         warnings=warnings,
         unsolved=[_unsolved_text(each) for each in draft.numbers.get("unsolved", ())],
         rows=rows_shown(draft.rows),
@@ -298,53 +310,66 @@ async def _waiting(services: Services) -> list[str]:
     """Return a sentence when another plan is being executed."""
     found = await services.database.read(plan_store.plans, services.cluster.cluster_id or "", 100)
     active = next((each for each in found if each.state in ACTIVE_STATES), None)
-    return [] if active is None else [f"Plan {active.id} is being executed. This one can be started after it."]
+    return (
+        []
+        if active is None
+        else [phrase("Plan %(id)s is being executed. This one can be started after it.", id=active.id)]
+    )
 
 
 def _time(effect: Mapping[str, Any], throttle: int) -> str:
     seconds = copy_seconds(effect, throttle)
-    least = "at least " if effect["unsized"] else ""
-    return f"{least}{duration(int(seconds) * 1_000)}" if seconds >= 1 else "under 1 s"
+    if seconds < 1:
+        return phrase("under 1 s")
+    time = duration(int(seconds) * 1_000)
+    return phrase("at least %(time)s", time=time) if effect["unsized"] else time
+
+
+def _estimates(effect: Mapping[str, Any]) -> str:
+    """Return how long the copying takes by throttle."""
+    texts = [phrase("%(time)s at %(rate)s/s", time=_time(effect, rate), rate=size(rate)) for rate in RATES]
+    return joined(", ", texts)
 
 
 def _cards(effect: Mapping[str, Any], throttle: int | None) -> list[tuple[str, str, str]]:
     """Return the figures of the review, as (label, value, detail)."""
-    unsized = f"{counted(effect['unsized'], 'replica')} of unknown size" if effect["unsized"] else ""
+    unsized = phrase("%(replicas)s of unknown size", replicas=counted(effect["unsized"], "replica"))
     if effect["bytes"] is None or throttle is None:
-        time, why = UNKNOWN, "no throttle" if throttle is None else "sizes are not known"
+        time, why = UNKNOWN, phrase("no throttle") if throttle is None else phrase("sizes are not known")
     else:
-        time, why = _time(effect, throttle), f"at {size(throttle)}/s per broker"
-    reordered = f"{counted(effect['reordered'], 'partition')} only reordered" if effect["reordered"] else ""
+        time, why = _time(effect, throttle), phrase("at %(rate)s/s per broker", rate=size(throttle))
+    reordered = phrase("%(partitions)s only reordered", partitions=counted(effect["reordered"], "partition"))
     return [
-        ("Partitions changed", number(effect["partitions"]), reordered),
-        ("Replicas to copy", number(effect["copies"]), ""),
-        ("Bytes to copy", size(effect["bytes"]), unsized),
-        ("Leaders that change", number(effect["leader_changes"]), ""),
-        ("Estimated time", time, why),
+        (phrase("Partitions changed"), number(effect["partitions"]), reordered if effect["reordered"] else ""),
+        (phrase("Replicas to copy"), number(effect["copies"]), ""),
+        (phrase("Bytes to copy"), size(effect["bytes"]), unsized if effect["unsized"] else ""),
+        (phrase("Leaders that change"), number(effect["leader_changes"]), ""),
+        (phrase("Estimated time"), time, why),
     ]
 
 
 def _totals(effect: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return the cluster's numbers, as (what, before, after, tone): a number that gets worse is amber."""
-    found = []
+    found: list[tuple[str, str, str, str]] = []
     brokers = [each for each in effect["brokers"] if each["state"] == "ACTIVE"]
-    for name, label in (("replicas", "Replicas on a broker, least to most"), ("leaders", "Leaders, least to most")):
+    labels = {"replicas": phrase("Replicas on a broker, least to most"), "leaders": phrase("Leaders, least to most")}
+    for name, label in labels.items():
         spans = []
         for when in ("before", "after"):
             held = [each[when][name] for each in brokers] or [0]
             spans.append((min(held), max(held)))
         tone = "warn" if spans[1][1] - spans[1][0] > spans[0][1] - spans[0][0] else ""
-        then, now = (f"{number(low)} to {number(high)}" for low, high in spans)
+        then, now = (phrase("%(low)s to %(high)s", low=number(low), high=number(high)) for low, high in spans)
         found.append((label, then, now, tone))
     for name, label in (
-        ("rack_violated", "Partitions that break the rack rule"),
-        ("under_min", "Partitions under min ISR"),
-        ("at_min", "Partitions at min ISR"),
-        ("non_preferred", "Partitions without their preferred leader"),
+        ("rack_violated", phrase("Partitions that break the rack rule")),
+        ("under_min", phrase("Partitions under min ISR")),
+        ("at_min", phrase("Partitions at min ISR")),
+        ("non_preferred", phrase("Partitions without their preferred leader")),
     ):
         before, after = effect[name]
         if name == "rack_violated" and not effect["racks"]:
-            found.append((label, "no racks", "no racks", ""))
+            found.append((label, phrase("no racks"), phrase("no racks"), ""))
         else:
             found.append((label, number(before), number(after), "warn" if after > before else ""))
     return found
@@ -352,9 +377,13 @@ def _totals(effect: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
 
 def _unsolved_text(each: Mapping[str, Any]) -> str:
     named = ", ".join(f"{row['topic']}-{row['partition']}" for row in each["partitions"][:5])
-    brokers = f"broker{'s' if len(each['brokers']) > 1 else ''} {ids_text(each['brokers'])}" if each["brokers"] else ""
-    examples = named or brokers
-    return f"Stays as it is: {each['text']} ({number(each['count'])}{f': {examples}' if examples else ''})."
+    count, text, ids = number(each["count"]), recognised(each["text"]), each["brokers"]
+    examples = (
+        named or phrases("broker %(ids)s", "brokers %(ids)s", len(ids), ids=ids_text(ids)) if ids or named else ""
+    )
+    if not examples:
+        return phrase("Stays as it is: %(what)s (%(count)s).", what=text, count=count)
+    return phrase("Stays as it is: %(what)s (%(count)s: %(some)s).", what=text, count=count, some=examples)
 
 
 # the plan
@@ -385,19 +414,21 @@ async def create_plan(
 
 def _confirmation(request: Request, choice: Choice, limits: Limits, draft: MoveDraft, *, is_same: bool) -> ConfirmView:
     image = services_of(request).cluster.image
-    changed = (
-        [] if is_same else ["The cluster has changed since the preview. These are the moves now; nothing is saved."]
-    )
+    changed = phrase("The cluster has changed since the preview. These are the moves now; nothing is saved.")
     back = choice.address("where" if choice.goal == "paste" else "review", limits)
     return ConfirmView(
-        title="Save the moves as a plan",
+        title=phrase("Save the moves as a plan"),
         active="/plans",
-        back="Move partitions",
+        back=phrase("Move partitions"),
         back_url=back,
         action="/plans",
-        button="Save draft",
+        button=phrase("Save draft"),
         changes=rows_shown(draft.rows),
-        consequences=[*changed, *numbers_text(draft), *warnings_of(image, draft, throttled=bool(limits.throttle))],
+        consequences=[
+            *([] if is_same else [changed]),
+            *numbers_text(draft),
+            *warnings_of(image, draft, throttled=bool(limits.throttle)),
+        ],
         curl=cluster_curl(request, "POST", "plans", draft.call_body(limits)),
         fields=[*choice.pairs(leave=()), *limits.pairs(), ("seen", draft.digest)],
     )

@@ -13,6 +13,7 @@ from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_of, render, whole_number
 from app.pages.topic import known_topic
 from app.services import Admin, PastReader, TopicEditor, services_of
+from app.texts import joined, phrase
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.trie_items import items_of, values_of
 
@@ -37,17 +38,24 @@ async def add_partitions(
     async def add(*, validate_only: bool) -> Flash:
         assert wanted is not None, "an error is shown for a count that cannot be read"
         offset = await services.actions.topics.create_partitions(caller, name, wanted, validate_only=validate_only)
-        return Flash("good", f"Topic {name} has {counted(wanted, 'partition')} as of offset {offset}.")
+        partitions = counted(wanted, "partition")
+        text = phrase(
+            "Topic %(topic)s has %(partitions)s as of offset %(offset)s.",
+            topic=name,
+            partitions=partitions,
+            offset=offset,
+        )
+        return Flash("good", text)
 
     view = ConfirmView(
-        title=f"Add partitions to {name}",
+        title=phrase("Add partitions to %(topic)s", topic=name),
         active="/topics",
         back=name,
         back_url=f"/topics/{name}",
         action=f"/topics/{name}/partitions",
-        button="Add partitions",
-        changes=[("Partitions", str(now), str(wanted) if wanted else typed)],
-        consequences=["Keyed records map to other partitions afterwards. Partitions cannot be removed."],
+        button=phrase("Add partitions"),
+        changes=[(phrase("Partitions"), str(now), str(wanted) if wanted else typed)],
+        consequences=[phrase("Keyed records map to other partitions afterwards. Partitions cannot be removed.")],
         curl=cluster_curl(request, "PATCH", f"topics/{name}", {"partitions_count": wanted}),
         fields=[("count", count)],
     )
@@ -57,7 +65,7 @@ async def add_partitions(
         confirmed=bool(confirmed),
         apply=lambda: add(validate_only=False),
         dry_run=lambda: add(validate_only=True),
-        error="" if wanted else f"'{typed}' is not a whole number above {now}.",
+        error="" if wanted else phrase("'%(given)s' is not a whole number above %(least)s.", given=typed, least=now),
     )
 
 
@@ -93,7 +101,11 @@ def reassignment_rows(image: MetadataImage) -> list[ReassignmentRow]:
             ids_text(each.replicas),
             ids_text(each.adding_replicas),
             ids_text(each.removing_replicas),
-            f"{len(set(each.adding_replicas) & set(each.isr))} of {len(each.adding_replicas)}",
+            phrase(
+                "%(part)s of %(whole)s",
+                part=len(set(each.adding_replicas) & set(each.isr)),
+                whole=len(each.adding_replicas),
+            ),
         )
         for topic in values_of(image.topics.by_id)
         for index, each in items_of(topic.partitions)
@@ -102,12 +114,19 @@ def reassignment_rows(image: MetadataImage) -> list[ReassignmentRow]:
     return sorted(rows, key=lambda row: (row.topic, row.index))
 
 
-def _done(done: Outcome, wanted: Sequence[Partition], what: str) -> Flash:
-    """Return the result of a change of partitions, in one line."""
+def _cancelled(done: Outcome, wanted: Sequence[Partition]) -> Flash:
+    """Return the result of a cancellation, in one line."""
     refused = [f"{topic}-{index}: {error.message}" for (topic, index), error in done.failures.items()]
-    result = f"{what} for {len(wanted) - len(refused)} of {counted(len(wanted), 'partition')}"
-    result += "." if done.offset is None else f" at offset {done.offset}."
-    return Flash("bad" if refused else "good", " ".join([result, *refused[:5]]))
+    numbers = {"count": len(wanted) - len(refused), "partitions": counted(len(wanted), "partition")}
+    if done.offset is None:
+        result = phrase("Reassignment cancelled for %(count)s of %(partitions)s.", **numbers)
+    else:
+        result = phrase(
+            "Reassignment cancelled for %(count)s of %(partitions)s at offset %(offset)s.",
+            **numbers,
+            offset=done.offset,
+        )
+    return Flash("bad" if refused else "good", joined(" ", [result, *refused[:5]]))
 
 
 @router.get("/reassignments")
@@ -115,7 +134,7 @@ async def reassignments(request: Request, _caller: PastReader) -> Response:
     """Return the page."""
     rows = reassignment_rows(services_of(request).cluster.image)
     view = ReassignmentsView(rows[:ROWS_MAX], len(rows))
-    return render(request, "reassignments.html", page=page_of(request, "Reassignments", "/topics"), view=view)
+    return render(request, "reassignments.html", page=page_of(request, phrase("Reassignments"), "/topics"), view=view)
 
 
 @router.post("/reassignments/cancel")
@@ -130,24 +149,27 @@ async def cancel(
     services = services_of(request)
     found = known_topic(services.cluster, topic).partitions.get(index)
     if found is None or not found.is_reassigning:
-        return go_to(request, "/reassignments", Flash("bad", f"{topic}-{index} is not being reassigned."))
+        text = phrase("%(partition)s is not being reassigned.", partition=f"{topic}-{index}")
+        return go_to(request, "/reassignments", Flash("bad", text))
 
     async def apply() -> Flash:
         done = await services.actions.partitions.alter_reassignments(caller, {(topic, index): None})
-        return _done(done, [(topic, index)], "Reassignment cancelled")
+        return _cancelled(done, [(topic, index)])
 
     original = [each for each in found.replicas if each not in found.adding_replicas]
     adding = found.adding_replicas
     body = {"data": [{"topic_name": topic, "partition_id": index}]}
     view = ConfirmView(
-        title="Cancel reassignment",
+        title=phrase("Cancel reassignment"),
         active="/topics",
-        back="Reassignments",
+        back=phrase("Reassignments"),
         back_url="/reassignments",
         action="/reassignments/cancel",
-        button="Cancel reassignment",
+        button=phrase("Cancel reassignment"),
         changes=[(f"{topic}-{index}", ids_text(found.replicas), ids_text(original))],
-        consequences=[f"The new replicas on brokers {ids_text(adding)} are deleted."] if adding else [],
+        consequences=[phrase("The new replicas on brokers %(ids)s are deleted.", ids=ids_text(adding))]
+        if adding
+        else [],
         curl=cluster_curl(request, "POST", "reassignments:cancel", body),
         fields=[("topic", topic), ("index", str(index))],
     )

@@ -1,6 +1,7 @@
 """Charts of one placement report, drawn for 3 brokers and for 300: distances from the balanced range, not totals.
 
 SVG with classes and without script and style, as `app.pages.charts`. A table beside every chart has the same numbers.
+The words are in the language of the page that is being rendered: a template calls the functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from app.pages.frame import number
+from app.texts import gettext, joined, phrase
 
 WIDTH: Final = 960
 STRIP_HEIGHT: Final = 150
@@ -26,16 +28,24 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return one sentence on the balance of the brokers."""
     banded = [row for row in rows if row["band_low"] is not None]
     if not banded:
-        return "No broker may take replicas now, so none has a balanced range."
+        return phrase("No broker may take replicas now, so none has a balanced range.")
     within = sum(not deviation(row) for row in banded)
     most = max(banded, key=lambda row: row["excess"])
     least = max(banded, key=lambda row: row["deficit"])
-    words = [f"{number(within)} of {number(len(banded))} eligible brokers hold a balanced number of replicas"]
+    words = [
+        phrase(
+            "%(within)s of %(count)s eligible brokers hold a balanced number of replicas",
+            within=number(within),
+            count=number(len(banded)),
+        )
+    ]
     if most["excess"]:
-        words.append(f"broker {most['broker_id']} has {number(most['excess'])} too many")
+        excess = number(most["excess"])
+        words.append(phrase("broker %(id)s has %(excess)s too many", id=most["broker_id"], excess=excess))
     if least["deficit"]:
-        words.append(f"broker {least['broker_id']} {number(least['deficit'])} too few")
-    return "; ".join(words) + "."
+        deficit = number(least["deficit"])
+        words.append(phrase("broker %(id)s %(deficit)s too few", id=least["broker_id"], deficit=deficit))
+    return phrase("%(words)s.", words=joined("; ", words))
 
 
 def deviation_chart(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
@@ -58,14 +68,26 @@ def deviation_chart(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
         top = middle - height if value > 0 else middle
         tone = "warn" if value > 0 else "plain"
         if value:
-            title = f"broker {row['broker_id']}: {value:+,} replicas, has {row['replicas']:,}"
+            title = gettext(
+                "broker %(id)s: %(change)s replicas, has %(count)s",
+                id=row["broker_id"],
+                change=f"{value:+,}",
+                count=f"{row['replicas']:,}",
+            )
             parts.append(_bar(index * step, top, width, max(height, 1.0), tone, title))
     for index, row in enumerate(others, len(banded)):
-        title = f"broker {row['broker_id']}: {row['state']}, holds {row['replicas']:,}"
+        title = gettext(
+            "broker %(id)s: %(state)s, holds %(count)s",
+            id=row["broker_id"],
+            state=row["state"],
+            count=f"{row['replicas']:,}",
+        )
         parts.append(_bar(index * step, middle - 5, width, 10, "bad", title))
-    parts.append(f'<text class="note" x="0" y="12">+{highest:,} above the range</text>')
-    parts.append(f'<text class="note" x="0" y="{STRIP_HEIGHT - 4}">-{highest:,} below</text>')
-    label = "Replicas of each broker above or below its balanced range"
+    above = gettext("+%(count)s above the range", count=f"{highest:,}")
+    below = gettext("-%(count)s below", count=f"{highest:,}")
+    parts.append(f'<text class="note" x="0" y="12">{above}</text>')
+    parts.append(f'<text class="note" x="0" y="{STRIP_HEIGHT - 4}">{below}</text>')
+    label = gettext("Replicas of each broker above or below its balanced range")
     return _svg(STRIP_HEIGHT, label, parts)
 
 
@@ -90,14 +112,15 @@ def moved_chart(rows: Sequence[Mapping[str, Any]]) -> Markup | None:
     for index, row in enumerate(sorted(shown, key=lambda row: -row["before"]["replicas"])):
         y = index * ROW_HEIGHT + 22
         before, after = row["before"]["replicas"], row["after"]["replicas"]
-        name = f'<text class="note" x="0" y="{y + 4}">broker {row["broker_id"]}</text>'
+        broker = gettext("broker %(id)s", id=row["broker_id"])
+        name = f'<text class="note" x="0" y="{y + 4}">{broker}</text>'
         parts.append(f'<a href="/brokers/{row["broker_id"]}">{name}</a>')
         parts.append(f'<line class="joint" x1="{place(before):.1f}" x2="{place(after):.1f}" y1="{y}" y2="{y}"/>')
-        parts.append(_dot(place(before), y, "warn", f"before: {before:,}"))
-        parts.append(_dot(place(after), y, "plain", f"after: {after:,}"))
+        parts.append(_dot(place(before), y, "warn", gettext("before: %(count)s", count=f"{before:,}")))
+        parts.append(_dot(place(after), y, "plain", gettext("after: %(count)s", count=f"{after:,}")))
         end = max(place(before), place(after)) + 10
         parts.append(f'<text class="note" x="{end:.1f}" y="{y + 4}">{before:,} → {after:,}</text>')
-    label = "Replicas per broker before and after the plan"
+    label = gettext("Replicas per broker before and after the plan")
     return _svg(len(shown) * ROW_HEIGHT + 24, label, parts, role="group")
 
 

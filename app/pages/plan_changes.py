@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
@@ -12,21 +12,23 @@ from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted
 from app.pages.plan_limits import Limits, throttle_text
-from app.pages.plans import PlanId, cordon_texts, draft_saved, known_plan, plan_page, rows_shown
+from app.pages.plans import STATE_NAMES, PlanId, cordon_texts, draft_saved, known_plan, plan_page, rows_shown
 from app.reports.executor import plan_store
 from app.reports.executor.copied import known_log_dirs
 from app.reports.executor.drafts import rollback_rows
 from app.reports.executor.models import PlanRecord
+from app.reports.executor.plan import APPROVED, CANCELLED, PAUSED, RUNNING
 from app.reports.executor.plan_store import NewPlan, PlanStateError
 from app.reports.executor.plan_text import PlanError
 from app.services import Admin, services_of
+from app.texts import phrase, recognised
 
 router = APIRouter(include_in_schema=False)
 
 
 def _page_of(plan_id: int) -> dict[str, Any]:
     """Return where a confirmation belongs, as arguments of ConfirmView."""
-    return {"active": "/plans", "back": f"Plan {plan_id}", "back_url": f"/plans/{plan_id}"}
+    return {"active": "/plans", "back": phrase("Plan %(id)s", id=plan_id), "back_url": f"/plans/{plan_id}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,22 @@ class _Change:
     button: str
     new: str
     consequence: str
-    dangerous: bool = False
 
 
-CHANGES: Final = {
-    "approve": _Change("Approve", "Approve", "approved", "Nothing moves until the plan is started."),
-    "start": _Change("Start", "Start", "running", "Replicas are copied until the plan ends, is paused or cancelled."),
-    "pause": _Change("Pause", "Pause", "paused", "No further partition begins. Those that move continue."),
-    "resume": _Change(
-        "Resume", "Resume", "running", "Partitions under min ISR at this moment no longer pause the plan."
-    ),
-}
+def _texts_of(action: str, plan_id: int) -> _Change:
+    match action:
+        case "approve":
+            title, button, new = phrase("Approve plan %(id)s", id=plan_id), phrase("Approve"), STATE_NAMES[APPROVED]
+            return _Change(title, button, new, phrase("Nothing moves until the plan is started."))
+        case "start":
+            title, button, new = phrase("Start plan %(id)s", id=plan_id), phrase("Start"), STATE_NAMES[RUNNING]
+            text = phrase("Replicas are copied until the plan ends, is paused or cancelled.")
+            return _Change(title, button, new, text)
+        case "pause":
+            title, button, new = phrase("Pause plan %(id)s", id=plan_id), phrase("Pause"), STATE_NAMES[PAUSED]
+            return _Change(title, button, new, phrase("No further partition begins. Those that move continue."))
+    title, button, new = phrase("Resume plan %(id)s", id=plan_id), phrase("Resume"), STATE_NAMES[RUNNING]
+    return _Change(title, button, new, phrase("Partitions under min ISR at this moment no longer pause the plan."))
 
 
 @router.post("/plans/{plan_id}/{action}")
@@ -62,13 +69,13 @@ async def change_state(
     services = services_of(request)
     change: Callable[..., Awaitable[PlanRecord]] = getattr(services.actions.plans, action)
     record = await known_plan(services, plan_id)
-    texts = CHANGES[action]
+    texts = _texts_of(action, plan_id)
     view = ConfirmView(
-        title=f"{texts.title} plan {plan_id}",
+        title=texts.title,
         **_page_of(plan_id),
         action=f"/plans/{plan_id}/{action}",
         button=texts.button,
-        changes=[(f"State of plan {plan_id}", record.state, texts.new)],
+        changes=[(phrase("State of plan %(id)s", id=plan_id), STATE_NAMES[record.state], texts.new)],
         consequences=[texts.consequence],
         curl=cluster_curl(request, "POST", f"plans/{plan_id}:{action}", {}),
     )
@@ -89,16 +96,19 @@ async def cancel(
     services = services_of(request)
     record = await known_plan(services, plan_id)
     moving = {
-        "undo": "Partitions that are moving return to their original replicas.",
-        "finish": "Partitions that are moving arrive. No further partition begins.",
+        "undo": phrase("Partitions that are moving return to their original replicas."),
+        "finish": phrase("Partitions that are moving arrive. No further partition begins."),
     }[begun]
     view = ConfirmView(
-        title=f"Cancel plan {plan_id}",
+        title=phrase("Cancel plan %(id)s", id=plan_id),
         **_page_of(plan_id),
         action=f"/plans/{plan_id}/changes/cancel",
-        button="Cancel plan",
-        changes=[(f"State of plan {plan_id}", record.state, "cancelled")],
-        consequences=[moving, "Partitions that have moved stay where they are. The throttles of the plan are removed."],
+        button=phrase("Cancel plan"),
+        changes=[(phrase("State of plan %(id)s", id=plan_id), STATE_NAMES[record.state], STATE_NAMES[CANCELLED])],
+        consequences=[
+            moving,
+            phrase("Partitions that have moved stay where they are. The throttles of the plan are removed."),
+        ],
         curl=cluster_curl(request, "POST", f"plans/{plan_id}:cancel", {"begun": begun}),
         fields=[("begun", begun)],
         dangerous=True,
@@ -109,7 +119,7 @@ async def cancel(
         view,
         confirmed,
         lambda **kind: plans.cancel(caller, record.cluster_id, plan_id, begun, **kind),
-        "cancelled",
+        STATE_NAMES[CANCELLED],
     )
 
 
@@ -143,10 +153,10 @@ async def change_limits(
         limits.bytes_per_second, limits.moves_per_broker, pauses=limits.pauses, stuck=limits.stuck_minutes
     )
     view = ConfirmView(
-        title=f"Change the limits of plan {plan_id}",
+        title=phrase("Change the limits of plan %(id)s", id=plan_id),
         **_page_of(plan_id),
         action=f"/plans/{plan_id}/changes/limits",
-        button="Change limits",
+        button=phrase("Change limits"),
         changes=[(label, before[label], text) for label, text in after.items()],
         curl=cluster_curl(request, "PATCH", f"plans/{plan_id}", body),
         fields=limits.pairs(),
@@ -157,16 +167,16 @@ async def change_limits(
         view,
         confirmed,
         lambda **kind: plans.change(caller, record.cluster_id, plan_id, values, **kind),
-        "changed",
+        phrase("changed"),
     )
 
 
 def _limit_texts(throttle: int | None, moves: int, *, pauses: bool, stuck: int) -> dict[str, str]:
     return {
-        "Throttle": throttle_text(throttle),
-        "New replicas on a broker at once": str(moves),
-        "Pause when others go under min ISR": "yes" if pauses else "no",
-        "Stuck after minutes without progress": str(stuck),
+        phrase("Throttle"): throttle_text(throttle),
+        phrase("New replicas on a broker at once"): str(moves),
+        phrase("Pause when others go under min ISR"): phrase("yes") if pauses else phrase("no"),
+        phrase("Stuck after minutes without progress"): str(stuck),
     }
 
 
@@ -179,12 +189,14 @@ async def uncordon(
     record = await known_plan(services, plan_id)
     plans = services.actions.plans
     view = ConfirmView(
-        title=f"Uncordon what plan {plan_id} has drained",
+        title=phrase("Uncordon what plan %(id)s has drained", id=plan_id),
         **_page_of(plan_id),
         action=f"/plans/{plan_id}/changes/uncordon",
-        button="Uncordon",
+        button=phrase("Uncordon"),
         changes=cordon_texts(await plans.left_cordons(record)),
-        consequences=["New replicas may be placed there again. Those that have moved away stay where they are."],
+        consequences=[
+            phrase("New replicas may be placed there again. Those that have moved away stay where they are.")
+        ],
         curl=cluster_curl(request, "POST", f"plans/{plan_id}:uncordon", {}),
     )
     return await _preview(
@@ -192,7 +204,7 @@ async def uncordon(
         view,
         confirmed,
         lambda **kind: plans.uncordon(caller, record.cluster_id, plan_id, **kind),
-        "uncordoned",
+        phrase("uncordoned"),
     )
 
 
@@ -207,7 +219,7 @@ async def rollback(
     try:
         rows = rollback_rows(services.cluster.image, stored, await known_log_dirs(services.cluster))
     except PlanError as wrong:
-        raise ConflictError(str(wrong), code="plan-state") from wrong
+        raise ConflictError(recognised(str(wrong)), code="plan-state") from wrong
 
     async def save() -> Response:
         new = NewPlan(
@@ -221,12 +233,18 @@ async def rollback(
         return draft_saved(request, await services.actions.plans.create(caller, new))
 
     view = ConfirmView(
-        title=f"Roll back plan {plan_id}",
+        title=phrase("Roll back plan %(id)s", id=plan_id),
         **_page_of(plan_id),
         action=f"/plans/{plan_id}/changes/rollback",
-        button="Save draft",
+        button=phrase("Save draft"),
         changes=rows_shown(rows),
-        consequences=[f"{counted(len(rows), 'partition')} would return to the replicas before plan {plan_id}."],
+        consequences=[
+            phrase(
+                "%(partitions)s would return to the replicas before plan %(id)s.",
+                partitions=counted(len(rows), "partition"),
+                id=plan_id,
+            )
+        ],
         curl=cluster_curl(request, "POST", "plans", {"rollback_of": plan_id}),
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=save)
@@ -243,7 +261,7 @@ async def _preview(
 
     async def apply() -> Flash:
         record = await change(validate_only=False)
-        return Flash("good", f"Plan {record.id} is {done}.")
+        return Flash("good", phrase("Plan %(id)s is %(state)s.", id=record.id, state=done))
 
     try:
         return await preview_or_apply(
@@ -254,4 +272,4 @@ async def _preview(
             dry_run=lambda: change(validate_only=True),
         )
     except PlanStateError as refused:
-        raise ConflictError(str(refused), code="plan-state") from refused
+        raise ConflictError(recognised(str(refused)), code="plan-state") from refused

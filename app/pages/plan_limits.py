@@ -6,6 +6,7 @@ from typing import Final
 
 from app.pages.frame import size, whole_number
 from app.reports.executor.plan_store import MOVES_PER_BROKER, STUCK_MINUTES
+from app.texts import phrase
 
 UNITS: Final = {"KiB/s": 2**10, "MiB/s": 2**20, "GiB/s": 2**30, "B/s": 1}
 USUAL_UNIT: Final = "MiB/s"
@@ -35,13 +36,21 @@ class Limits:
     @property
     def errors(self) -> dict[str, str]:
         """What is wrong, by field."""
-        found = {}
+        found: dict[str, str] = {}
         if self.throttle and whole_number(self.throttle, 1, THROTTLE_MAX) is None:
-            found["throttle"] = f"Throttle '{self.throttle}' is not a whole number from 1 to {THROTTLE_MAX}."
-        for name, label, most in (("moves", "New replicas at once", MOVES_MAX), ("stuck", "Minutes", STUCK_MAX)):
-            typed = getattr(self, name)
-            if whole_number(typed, 1, most) is None:
-                found[name] = f"{label} '{typed}' is not a whole number from 1 to {most}."
+            found["throttle"] = phrase(
+                "Throttle '%(typed)s' is not a whole number from 1 to %(most)s.", typed=self.throttle, most=THROTTLE_MAX
+            )
+        if whole_number(self.moves, 1, MOVES_MAX) is None:
+            found["moves"] = phrase(
+                "New replicas at once '%(typed)s' is not a whole number from 1 to %(most)s.",
+                typed=self.moves,
+                most=MOVES_MAX,
+            )
+        if whole_number(self.stuck, 1, STUCK_MAX) is None:
+            found["stuck"] = phrase(
+                "Minutes '%(typed)s' is not a whole number from 1 to %(most)s.", typed=self.stuck, most=STUCK_MAX
+            )
         return found
 
     @property
@@ -80,4 +89,4 @@ def throttle_fields(throttle: int | None) -> tuple[str, str]:
 
 def throttle_text(throttle: int | None) -> str:
     """Return a throttle in words."""
-    return "none" if throttle is None else f"{size(throttle)}/s per broker"
+    return phrase("none") if throttle is None else phrase("%(rate)s/s per broker", rate=size(throttle))

@@ -1,7 +1,7 @@
 """Plans of reassignments: the list, and one plan with its progress."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.flash import Flash
-from app.pages.frame import duration, go_to, ids_text, moment, page_of, render, size
+from app.pages.frame import Page, duration, go_to, ids_text, moment, number, page_of, render, size
 from app.pages.plan_limits import UNITS, Limits, throttle_fields, throttle_text
 from app.reports.executor import plan_events, plan_store
 from app.reports.executor.cordons import LeftCordon
@@ -18,18 +18,24 @@ from app.reports.executor.models import PlanPartition, PlanRecord
 from app.reports.executor.plan import (
     ACTIVE_STATES,
     APPROVED,
+    BEGINNING,
     CANCELLED,
+    CANCELLING,
     DONE,
     DRAFT,
     FAILED,
     FINAL_STATES,
     MOVED,
+    MOVING,
     PAUSED,
+    PENDING,
     PLAN_FAILED,
     ROW_STATES,
     RUNNING,
+    SKIPPED,
     STALE,
     UNCHANGED,
+    UNDOING,
     UNDONE,
     Row,
     named_dirs,
@@ -37,6 +43,7 @@ from app.reports.executor.plan import (
 from app.reports.executor.plan_store import Counts, row_of
 from app.reports.executor.story import sentence
 from app.services import Reader, Services, services_of
+from app.texts import Text, joined, phrase
 
 router = APIRouter(include_in_schema=False)
 
@@ -46,6 +53,35 @@ EVENTS_SHOWN: Final = 100
 RACKS_SHOWN: Final = 20
 PlanId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 TONES: Final = {DONE: "good", PLAN_FAILED: "bad", CANCELLED: "warn", PAUSED: "warn"}
+STATE_NAMES: Final = {
+    DRAFT: phrase("draft"),
+    APPROVED: phrase("approved"),
+    RUNNING: phrase("running"),
+    PAUSED: phrase("paused"),
+    CANCELLING: phrase("cancelling"),
+    DONE: phrase("done"),
+    PLAN_FAILED: phrase("failed"),
+    CANCELLED: phrase("cancelled"),
+}
+ROW_STATE_NAMES: Final = {
+    PENDING: phrase("pending"),
+    BEGINNING: phrase("beginning"),
+    MOVING: phrase("moving"),
+    UNDOING: phrase("undoing"),
+    MOVED: phrase("moved"),
+    UNCHANGED: phrase("unchanged"),
+    STALE: phrase("stale"),
+    FAILED: phrase("failed"),
+    UNDONE: phrase("undone"),
+    SKIPPED: phrase("skipped"),
+}
+ORIGINS: Final = {
+    "pasted": phrase("pasted"),
+    "report": phrase("report"),
+    "options": phrase("options"),
+    "drain": phrase("drain"),
+    "rollback": phrase("rollback"),
+}
 ROW_TONES: Final = {MOVED: "good", UNCHANGED: "good", FAILED: "bad", STALE: "warn", UNDONE: "warn"}
 
 
@@ -54,7 +90,7 @@ class PlanItem:
     """One plan in the list."""
 
     id: int
-    state: str
+    state_name: str
     tone: str
     origin: str
     partitions: int
@@ -103,15 +139,15 @@ class PlanView:
 
     id: int
     state: str
+    state_name: str
     tone: str
     is_active: bool
     facts: Sequence[tuple[str, str]]
-    states: Sequence[tuple[str, int]]
+    states: Sequence[tuple[str, str, int]]
     chosen: str
     added: int
     adding: int
-    copied: str
-    eta: str
+    progress: str
     stuck: int
     stuck_minutes: int
     waits_for: str
@@ -138,9 +174,9 @@ async def _plans_view(services: Services) -> PlansView:
         [
             PlanItem(
                 record.id,
-                record.state,
+                STATE_NAMES[record.state],
                 TONES.get(record.state, ""),
-                record.origin,
+                ORIGINS[record.origin],
                 sum(states.get(record.id, {}).values()),
                 sum(states.get(record.id, {}).get(state, 0) for state in (MOVED, UNCHANGED)),
                 record.made_by,
@@ -156,7 +192,7 @@ async def _plans_view(services: Services) -> PlansView:
 async def plans(request: Request, _caller: Reader) -> Response:
     """Return the list."""
     view = await _plans_view(services_of(request))
-    return render(request, "plans.html", page=page_of(request, "Plans", "/plans"), view=view)
+    return render(request, "plans.html", page=page_of(request, phrase("Plans"), "/plans"), view=view)
 
 
 @router.get("/fragments/plans")
@@ -169,7 +205,7 @@ async def known_plan(services: Services, plan_id: int) -> PlanRecord:
     """Return a plan of the cluster. Raises NotFoundError."""
     record = await services.database.read(plan_store.get, services.cluster.cluster_id or "", plan_id)
     if record is None:
-        raise NotFoundError(f"Plan {plan_id} cannot be found.")
+        raise NotFoundError(phrase("Plan %(id)s cannot be found.", id=plan_id))
     return record
 
 
@@ -177,24 +213,27 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
     """Return what the page says of a plan, as (label, text)."""
 
     def when(at: dt.datetime | None, by: str | None) -> str:
-        return "" if at is None else f"{moment(at)} by {by}"
+        return "" if at is None else phrase("%(time)s by %(who)s", time=moment(at), who=by)
 
     facts = [
-        ("Origin", record.origin),
-        ("Made", when(record.made_at, record.made_by)),
-        ("Approved", when(record.approved_at, record.approved_by)),
-        ("Started", when(record.started_at, record.started_by)),
-        ("Cancelled by", record.cancelled_by or ""),
+        (phrase("Origin"), ORIGINS[record.origin]),
+        (phrase("Made"), when(record.made_at, record.made_by)),
+        (phrase("Approved"), when(record.approved_at, record.approved_by)),
+        (phrase("Started"), when(record.started_at, record.started_by)),
+        (phrase("Cancelled by"), record.cancelled_by or ""),
         (
-            "Ended",
+            phrase("Ended"),
             "" if record.finished_at is None else f"{record.finished_at.astimezone(dt.UTC):%Y-%m-%d %H:%M:%S} UTC",
         ),
-        ("Throttle", throttle_text(record.throttle)),
-        ("New replicas on a broker at once", str(record.moves_per_broker)),
-        ("Pause on under min ISR", "yes" if record.pause_on_under_min else "no"),
-        ("Drains", ids_text(record.drain) if record.drain else ""),
-        ("Drains", ", ".join(f"{path} of broker {broker}" for broker, path in record.drain_log_dirs or ())),
-        *(("Bytes", line) for line in bytes_text((record.options.get("proposal") or {}).get("byte_shares", ()))),
+        (phrase("Throttle"), throttle_text(record.throttle)),
+        (phrase("New replicas on a broker at once"), str(record.moves_per_broker)),
+        (phrase("Pause on under min ISR"), phrase("yes") if record.pause_on_under_min else phrase("no")),
+        (phrase("Drains"), ids_text(record.drain) if record.drain else ""),
+        (phrase("Drains"), log_dirs_text(record.drain_log_dirs or ())),
+        *(
+            (phrase("Bytes"), line)
+            for line in bytes_text((record.options.get("proposal") or {}).get("byte_shares", ()))
+        ),
     ]
     return [(label, text) for label, text in facts if text]
 
@@ -202,23 +241,48 @@ def _facts(record: PlanRecord) -> list[tuple[str, str]]:
 def bytes_text(shares: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what a plan does to the bytes of the fullest broker of each rack, those with most bytes first."""
     ordered = sorted(shares, key=lambda each: (-each["before"]["max"], each["rack"] or ""))
-    lines = [_share_text(each) for each in ordered[:RACKS_SHOWN]]
-    return lines if len(ordered) <= RACKS_SHOWN else [*lines, f"{len(ordered) - RACKS_SHOWN} more racks are not shown."]
+    lines: list[str] = [_share_text(each) for each in ordered[:RACKS_SHOWN]]
+    if len(ordered) > RACKS_SHOWN:
+        lines.append(phrase("%(count)s more racks are not shown.", count=len(ordered) - RACKS_SHOWN))
+    return lines
 
 
-def _share_text(share: Mapping[str, Any]) -> str:
-    of_rack = f" of rack {share['rack']}" if share["rack"] else ""
-    before, after = share["before"]["max"], share["after"]["max"]
-    return (
-        f"The fullest broker{of_rack} would have {size(after)} instead of {size(before)}. "
-        f"No placement of the rack's replicas has less than {size(share['bound'])} (gap {size(share['gap'])})."
+def _share_text(share: Mapping[str, Any]) -> Text:
+    values = {
+        "after": size(share["after"]["max"]),
+        "before": size(share["before"]["max"]),
+        "bound": size(share["bound"]),
+        "gap": size(share["gap"]),
+    }
+    if share["rack"]:
+        return phrase(
+            "The fullest broker of rack %(rack)s would have %(after)s instead of %(before)s. "
+            "No placement of the rack's replicas has less than %(bound)s (gap %(gap)s).",
+            rack=share["rack"],
+            **values,
+        )
+    return phrase(
+        "The fullest broker would have %(after)s instead of %(before)s. "
+        "No placement of the rack's replicas has less than %(bound)s (gap %(gap)s).",
+        **values,
     )
+
+
+def log_dirs_text(log_dirs: Iterable[tuple[int, str]]) -> str:
+    """Return log directories, given as (broker, path), as one text."""
+    named = [phrase("%(path)s of broker %(id)s", path=path, id=broker) for broker, path in log_dirs]
+    return joined(", ", named)
 
 
 def replicas_text(replicas: Sequence[int], log_dirs: Sequence[str]) -> str:
     """Return replicas with the log directories that are named, such as `1, 2 (2 in /data/b)`."""
-    named = ", ".join(f"{broker} in {path}" for broker, path in named_dirs(replicas, log_dirs).items())
-    return ids_text(replicas) + (f" ({named})" if named else "")
+    named = [
+        phrase("%(broker)s in %(path)s", broker=broker, path=path)
+        for broker, path in named_dirs(replicas, log_dirs).items()
+    ]
+    if not named:
+        return ids_text(replicas)
+    return phrase("%(replicas)s (%(named)s)", replicas=ids_text(replicas), named=joined(", ", named))
 
 
 def rows_shown(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
@@ -231,13 +295,17 @@ def rows_shown(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         )
         for row in rows[:ROWS_SHOWN]
     ]
-    return shown if len(rows) <= ROWS_SHOWN else [*shown, ("…", f"{len(rows) - ROWS_SHOWN} more partitions", "")]
+    return (
+        shown
+        if len(rows) <= ROWS_SHOWN
+        else [*shown, ("…", phrase("%(count)s more partitions", count=len(rows) - ROWS_SHOWN), "")]
+    )
 
 
 def draft_saved(request: Request, record: PlanRecord) -> Response:
     """Go to the page of a new plan."""
-    note = Flash("good", f"Plan {record.id} is saved as a draft. Nothing moves until it is approved and started.")
-    return go_to(request, f"/plans/{record.id}", note)
+    text = phrase("Plan %(id)s is saved as a draft. Nothing moves until it is approved and started.", id=record.id)
+    return go_to(request, f"/plans/{record.id}", Flash("good", text))
 
 
 def _row(stored: PlanPartition) -> PlanRow:
@@ -247,30 +315,38 @@ def _row(stored: PlanPartition) -> PlanRow:
         f"{stored.topic}-{stored.partition}",
         replicas_text(row.original, row.original_log_dirs),
         replicas_text(row.proposed, row.log_dirs),
-        stored.state,
+        ROW_STATE_NAMES[stored.state],
         ROW_TONES.get(stored.state, ""),
-        f"{stored.caught_up} of {adding}" if adding else "no copy",
+        phrase("%(count)s of %(all)s", count=stored.caught_up, all=adding) if adding else phrase("no copy"),
         stored.error or "",
     )
 
 
 def cordon_texts(left: Sequence[LeftCordon]) -> list[tuple[str, str, str]]:
     """Return (config, value now, value without the plan's cordon) of each broker."""
-    return [(f"cordoned.log.dirs of broker {each.broker_id}", each.now, each.after or "none") for each in left]
+    return [
+        (phrase("cordoned.log.dirs of broker %(id)s", id=each.broker_id), each.now, each.after or phrase("none"))
+        for each in left
+    ]
 
 
 def _actions(record: PlanRecord, is_cordoned: bool) -> list[tuple[str, str]]:
     """Return the changes that the plan's state allows, as (path, label)."""
-    actions = {
-        DRAFT: [("approve", "Approve…")],
-        APPROVED: [("start", "Start…")],
-        RUNNING: [("pause", "Pause…")],
-        PAUSED: [("resume", "Resume…")],
-    }.get(record.state, [])
+    by_state: dict[str, list[tuple[str, str]]] = {
+        DRAFT: [("approve", phrase("Approve…"))],
+        APPROVED: [("start", phrase("Start…"))],
+        RUNNING: [("pause", phrase("Pause…"))],
+        PAUSED: [("resume", phrase("Resume…"))],
+    }
+    actions = by_state.get(record.state, [])
     if record.state not in FINAL_STATES:
-        return [*actions, ("cancel", "Cancel…")]
-    actions = [("uncordon", "Uncordon…")] if is_cordoned else []
-    return [*actions, ("rollback", "Roll back…")] if (record.result or {}).get("partitions", {}).get(MOVED) else actions
+        return [*actions, ("cancel", phrase("Cancel…"))]
+    actions = [("uncordon", phrase("Uncordon…"))] if is_cordoned else []
+    return (
+        [*actions, ("rollback", phrase("Roll back…"))]
+        if (record.result or {}).get("partitions", {}).get(MOVED)
+        else actions
+    )
 
 
 async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits | None = None) -> PlanView:
@@ -285,15 +361,15 @@ async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits
     return PlanView(
         id=record.id,
         state=record.state,
+        state_name=STATE_NAMES[record.state],
         tone=TONES.get(record.state, ""),
         is_active=record.state in ACTIVE_STATES,
         facts=_facts(record),
-        states=[(name, counts.states[name]) for name in ROW_STATES if name in counts.states],
+        states=[(name, ROW_STATE_NAMES[name], counts.states[name]) for name in ROW_STATES if name in counts.states],
         chosen=chosen,
         added=counts.caught_up,
         adding=counts.adding,
-        copied=f"{size(counts.bytes_copied)} of {size(counts.bytes_to_copy)} copied" if counts.bytes_to_copy else "",
-        eta="" if eta is None else duration(eta * 1_000),
+        progress=_progress(counts, eta),
         stuck=counts.stuck if record.state in ACTIVE_STATES else 0,
         stuck_minutes=record.stuck_minutes,
         waits_for=record.waits_for or "",
@@ -301,13 +377,25 @@ async def _plan_view(services: Services, plan_id: int, state: str, typed: Limits
         rows=[_row(each) for each in rows],
         more=total - len(rows),
         actions=_actions(record, bool(left)),
-        cordons=[f"{what}: {now}" for what, now, _ in cordon_texts(left)],
+        cordons=[phrase("%(config)s: %(value)s", config=what, value=now) for what, now, _ in cordon_texts(left)],
         story=[StoryLine(each.at, sentence(each.kind, each.detail), each.actor or "") for each in events],
         earlier=told - len(events),
         limits=typed or _limits(record),
         errors={} if typed is None else typed.errors,
         units=list(UNITS),
     )
+
+
+def _progress(counts: Counts, eta: int | None) -> str:
+    """Return how far the copying is, as a sentence."""
+    values = {"added": number(counts.caught_up), "adding": number(counts.adding)}
+    parts = [phrase("%(added)s of %(adding)s new replicas in sync", **values)]
+    if counts.bytes_to_copy:
+        copied, whole = size(counts.bytes_copied), size(counts.bytes_to_copy)
+        parts.append(phrase("%(copied)s of %(whole)s copied", copied=copied, whole=whole))
+    if eta is not None:
+        parts.append(phrase("about %(time)s left", time=duration(eta * 1_000)))
+    return phrase("%(words)s.", words=joined(", ", parts))
 
 
 def _limits(record: PlanRecord) -> Limits:
@@ -331,11 +419,15 @@ async def plan_page(request: Request, plan_id: int, state: str, typed: Limits | 
     """Return one plan; with the limits as `typed`, and what is wrong with them."""
     view = await _plan_view(services_of(request), plan_id, state, typed)
     status = FORM_REFUSED if view.errors else 200
-    return render(request, "plan.html", status, page=page_of(request, f"Plan {plan_id}", "/plans"), view=view)
+    return render(request, "plan.html", status, page=_page(request, plan_id), view=view)
+
+
+def _page(request: Request, plan_id: int) -> Page:
+    return page_of(request, phrase("Plan %(id)s", id=plan_id), "/plans")
 
 
 @router.get("/fragments/plans/{plan_id}")
 async def plan_fragment(request: Request, _caller: Reader, plan_id: PlanId, state: str = "") -> Response:
     """Return the part of the page that changes while the plan is executed."""
     view = await _plan_view(services_of(request), plan_id, state)
-    return render(request, "_plan.html", page=page_of(request, f"Plan {plan_id}", "/plans"), view=view)
+    return render(request, "_plan.html", page=_page(request, plan_id), view=view)

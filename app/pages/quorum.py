@@ -19,17 +19,18 @@ from app.pages.frame import UNKNOWN, age, duration, ids_text, number, page_of, r
 from app.pages.shared_parts import shared
 from app.security.roles import Role
 from app.services import PastReader, Reader, services_of
+from app.texts import joined, phrase
 from kraft_core.protocol.uuids import ZERO_UUID, uuid_to_text
 
 router = APIRouter(include_in_schema=False)
 
 EPOCHS_SHOWN: Final = 10
-NOT_IN_LOG: Final = (
+NOT_IN_LOG: Final = phrase(
     "The metadata log does not tell, so it is not known for the past: which voters answered, how far they and the"
     " observers had read, the voters' directories, the latest snapshot, the level of kraft.version. The voters are"
     " those that the leader named when it was elected."
 )
-STATIC_HELP: Final = (
+STATIC_HELP: Final = phrase(
     "Static voters: every node's server.properties lists them, so voters cannot be added or removed. To switch to"
     " dynamic voters, set `controller.quorum.bootstrap.servers` on all nodes; when all voters are caught up, run"
     " `kafka-features --bootstrap-controller HOST:PORT upgrade --feature kraft.version=1`; then remove"
@@ -79,15 +80,15 @@ def _leader_now(quorum: Quorum) -> int:
 
 def _state(replica: Replica, quorum: Quorum) -> tuple[str, str]:
     if replica.is_leader and quorum.leader_id is not None:
-        return "leader", "info"
+        return phrase("leader"), "info"
     if replica.is_silent:
-        return "does not answer", "bad"
+        return phrase("does not answer"), "bad"
     if not quorum.is_live:
-        return ("answers", "") if replica.reach is not None else ("unknown", "")
+        return (phrase("answers"), "") if replica.reach is not None else (phrase("unknown"), "")
     if replica.is_caught_up:
-        return "caught up", "good"
+        return phrase("caught up"), "good"
     is_silent = _leader_now(quorum) - replica.last_fetch_timestamp > CAUGHT_UP_MS
-    return ("silent", "bad") if is_silent else ("behind", "warn")
+    return (phrase("silent"), "bad") if is_silent else (phrase("behind"), "warn")
 
 
 def replica_row(replica: Replica, quorum: Quorum, change: str = "", kind: str = "") -> ReplicaRow:
@@ -116,16 +117,18 @@ def replica_row(replica: Replica, quorum: Quorum, change: str = "", kind: str = 
 
 def observer_row(observer: Observer, quorum: Quorum, *, is_changeable: bool) -> ReplicaRow:
     """Return one row, also for a registered node that does not fetch. Only a controller can become a voter."""
-    kind = {"BROKER": "broker", "CONTROLLER": "controller"}.get(observer.kind, "not registered")
+    kind: str = {"BROKER": phrase("broker"), "CONTROLLER": phrase("controller")}.get(
+        observer.kind, phrase("not registered")
+    )
     if observer.is_fenced:
-        kind += ", fenced"
+        kind = phrase("%(kind)s, fenced", kind=kind)
     if observer.replica is not None:
         change = "add" if is_changeable and observer.kind == "CONTROLLER" else ""
         return replica_row(observer.replica, quorum, change, kind)
     return ReplicaRow(
         id=observer.id,
         kind=kind,
-        state="does not fetch",
+        state=phrase("does not fetch"),
         tone="bad" if observer.kind == "BROKER" and not observer.is_fenced else "warn",
         log_end_offset=-1,
         lag=None,
@@ -139,28 +142,30 @@ def observer_row(observer: Observer, quorum: Quorum, *, is_changeable: bool) -> 
 
 def failures(quorum: Quorum) -> tuple[str, str, str]:
     """Return (count, tone, why): how many more voters can fail before the quorum is lost."""
-    why = f"majority is {quorum.majority} of {len(quorum.voters)}"
+    why = phrase("majority is %(majority)s of %(count)s", majority=quorum.majority, count=len(quorum.voters))
     if not quorum.has_majority:
-        return "no quorum", "bad", why if quorum.voters else "no known voters"
+        return phrase("no quorum"), "bad", why if quorum.voters else phrase("no known voters")
     if not quorum.is_live:
-        return UNKNOWN, "bad", "no leader"
+        return UNKNOWN, "bad", phrase("no leader")
     left = quorum.failures_tolerated
     if len(quorum.voters) == 1:
-        return "0", "warn", "single voter"
+        return "0", "warn", phrase("single voter")
     return str(left), "good" if left else "bad", why
 
 
 def _leader_facts(quorum: Quorum, known: Sequence[Leadership]) -> list[tuple[str, str, str, str]]:
     current = known[0] if known and known[0].epoch.epoch == quorum.leader_epoch else None
-    since = "" if current is None else f"since {clock(current.epoch.timestamp_ms)}"
+    since = "" if current is None else phrase("since %(time)s", time=clock(current.epoch.timestamp_ms))
     changes, longest = lately(known, quorum.asked_at_ms)
-    text = "none" if quorum.leader_id is None else f"node {quorum.leader_id}"
+    text = phrase("none") if quorum.leader_id is None else phrase("node %(id)s", id=quorum.leader_id)
     tone = "" if not changes else "warn" if longest is not None and longest >= LONG_GAP_MS else ""
-    wait = "last 24 h" if longest is None else f"last 24 h, longest leaderless time {duration(longest)}"
+    wait = phrase("last 24 h")
+    if longest is not None:
+        wait = phrase("last 24 h, longest leaderless time %(duration)s", duration=duration(longest))
     return [
-        ("Leader", text, "good" if quorum.leader_id is not None else "bad", since),
-        ("Leader epoch", number(quorum.leader_epoch), "", ""),
-        ("Leader changes", number(changes), tone, wait),
+        (phrase("Leader"), text, "good" if quorum.leader_id is not None else "bad", since),
+        (phrase("Leader epoch"), number(quorum.leader_epoch), "", ""),
+        (phrase("Leader changes"), number(changes), tone, wait),
     ]
 
 
@@ -168,21 +173,31 @@ def _log_facts(quorum: Quorum) -> list[tuple[str, str, str, str]]:
     lag, lag_ms = quorum.max_follower_lag, quorum.max_follower_lag_ms
     lag_tone = "" if lag_ms is None else "good" if lag_ms <= CAUGHT_UP_MS else "bad"
     lag_time = "" if lag_ms is None else duration(lag_ms)
-    held = ""
+    held: str = ""
     if quorum.log_start_offset >= 0 and quorum.log_end_offset >= 0:
-        held = f"log from {number(quorum.log_start_offset)} to {number(quorum.log_end_offset)}"
+        first, last = number(quorum.log_start_offset), number(quorum.log_end_offset)
+        held = phrase("log from %(first)s to %(last)s", first=first, last=last)
     snapshot = quorum.snapshot
-    made_of = [] if snapshot is None else [f"epoch {snapshot.epoch}"]
+    made_of: list[str] = [] if snapshot is None else [phrase("epoch %(epoch)s", epoch=snapshot.epoch)]
     if snapshot is not None and snapshot.size_bytes >= 0:
         made_of.append(size(snapshot.size_bytes))
     if snapshot is not None and snapshot.last_timestamp_ms >= 0:
-        made_of.append(f"as of {clock(snapshot.last_timestamp_ms)}")
-    none = "none yet" if quorum.is_live else UNKNOWN
+        made_of.append(phrase("as of %(time)s", time=clock(snapshot.last_timestamp_ms)))
+    none = phrase("none yet") if quorum.is_live else UNKNOWN
     return [
-        ("Max follower lag", UNKNOWN if lag is None else f"{number(lag)} records", lag_tone, lag_time),
-        ("High watermark", number(quorum.high_watermark), "", held),
-        ("Latest snapshot", none if snapshot is None else number(snapshot.end_offset), "", ", ".join(made_of)),
+        (phrase("Max follower lag"), UNKNOWN if lag is None else _records(lag), lag_tone, lag_time),
+        (phrase("High watermark"), number(quorum.high_watermark), "", held),
+        (
+            phrase("Latest snapshot"),
+            none if snapshot is None else number(snapshot.end_offset),
+            "",
+            joined(", ", made_of),
+        ),
     ]
+
+
+def _records(count: int) -> str:
+    return phrase("%(count)s records", count=number(count))
 
 
 def past_view(cluster: Cluster) -> QuorumView:
@@ -194,13 +209,23 @@ def past_view(cluster: Cluster) -> QuorumView:
         under_way="",
         facts=[
             *_leader_facts(quorum, known),
-            ("Voters", ids_text([voter.id for voter in quorum.voters]), "", "when the leader was elected"),
-            ("High watermark", number(quorum.high_watermark), "", ""),
+            (
+                phrase("Voters"),
+                ids_text([voter.id for voter in quorum.voters]),
+                "",
+                phrase("when the leader was elected"),
+            ),
+            (phrase("High watermark"), number(quorum.high_watermark), "", ""),
             ("metadata.version", _metadata_version(cluster), "", ""),
         ],
         static_help="",
         voters=[
-            replace(replica_row(voter, quorum), state="leader" if voter.is_leader else "voter", tone="", last_fetch="")
+            replace(
+                replica_row(voter, quorum),
+                state=phrase("leader") if voter.is_leader else phrase("voter"),
+                tone="",
+                last_fetch="",
+            )
             for voter in quorum.voters
         ],
         observers=(),
@@ -225,18 +250,23 @@ def quorum_view(cluster: Cluster, *, may_change: bool = False) -> QuorumView:
     return QuorumView(
         problem=""
         if quorum.is_live or quorum.standing != "led"
-        else f"The leader does not answer DescribeQuorum: {quorum.error}. Values are from the metadata log.",
+        else phrase(
+            "The leader does not answer DescribeQuorum: %(error)s. Values are from the metadata log.",
+            error=quorum.error,
+        ),
         unknown="",
-        under_way=f"Voter change in progress: {pending_change_text(quorum)}." if quorum.is_change_pending else "",
+        under_way=phrase("Voter change in progress: %(change)s.", change=pending_change_text(quorum))
+        if quorum.is_change_pending
+        else "",
         facts=[
             *_leader_facts(quorum, known),
-            ("Tolerated failures", left, tone, why),
+            (phrase("Tolerated failures"), left, tone, why),
             *_log_facts(quorum),
             (
                 "kraft.version",
                 str(quorum.kraft_version),
                 "",
-                "dynamic voters" if quorum.kraft_version else "static voters",
+                phrase("dynamic voters") if quorum.kraft_version else phrase("static voters"),
             ),
             ("metadata.version", _metadata_version(cluster), "", ""),
         ],
@@ -257,7 +287,7 @@ async def quorum(request: Request, caller: PastReader) -> Response:
     """Return the page."""
     cluster = services_of(request).cluster
     view = quorum_view(cluster, may_change=_may_change(caller)) if cluster.past is None else past_view(cluster)
-    return render(request, "quorum.html", page=page_of(request, "Quorum", "/quorum"), view=view)
+    return render(request, "quorum.html", page=page_of(request, phrase("Quorum"), "/quorum"), view=view)
 
 
 @router.get("/fragments/quorum")

@@ -2,8 +2,9 @@
 
 import asyncio
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -24,6 +25,7 @@ from app.reports.models import ReportRun
 from app.reports.violations import REASONS, violations_page
 from app.reports.what_if import NoPlacementError, UnknownDomainError, lost_brokers, what_if
 from app.services import Reader, Services, services_of
+from app.texts import phrase, recognised
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,9 +34,32 @@ BROKERS_SHOWN: Final = 12
 LOSSES_SHOWN: Final = 12
 TOPICS_SHOWN: Final = 12
 COMPARABLE_RUNS: Final = 30
-VERDICTS: Final = ("lost", "offline", "unclean", "under_min", "at_min", "ok")
+VERDICT_NAMES: Final = {
+    "lost": phrase("lost"),
+    "offline": phrase("offline"),
+    "unclean": phrase("unclean"),
+    "under_min": phrase("under min"),
+    "at_min": phrase("at min"),
+    "ok": phrase("ok"),
+}
+VERDICTS: Final = tuple(VERDICT_NAMES)
+REASON_NAMES: Final = {
+    "offline": phrase("offline"),
+    "under_min": phrase("under min"),
+    "rack": phrase("rack"),
+    "under_replicated": phrase("under replicated"),
+    "rack_unknown": phrase("rack unknown"),
+}
+RANKINGS: Final = {
+    "excess": phrase("excess"),
+    "leader_skew": phrase("leader skew"),
+    "rf1": phrase("rf1"),
+    "rf_is_min_isr": phrase("rf is min isr"),
+}
+"""What topics are ranked by."""
 
 Row = Mapping[str, Any]
+Chart = Callable[[], Markup | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +100,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """Model of report.html. `body` is the report's, see docs/reports.md."""
+    """Model of report.html. `body` is the report's, see docs/reports.md. Charts are drawn in the reader's language."""
 
     id: int
     header: Row
@@ -83,16 +108,17 @@ class ReportView:
     requested_by: str
     took: str
     body: Row
+    advice: Sequence[str]
     strip: Sequence[StripItem]
     compared: int | None
     comparable: Sequence[int]
     brokers: Ranked
     brokers_summary: str
-    brokers_chart: Markup | None
-    proposal_chart: Markup | None
+    brokers_chart: Chart
+    proposal_chart: Chart
     broker_losses: Ranked
     topics: Ranked
-    margins_chart: Markup | None
+    margins_chart: Chart
     matrices: Sequence[MatrixView]
     rows_url: str
     picker: Picker
@@ -129,7 +155,7 @@ def list_violations(services: Services, run_id: int, asked: Mapping[str, str], s
     try:
         rows, total = violations_page(out, reason=reason, search=asked.get("q", ""), offset=start, limit=size)
     except FileNotFoundError as gone:
-        return Listed([], 1, 1, str(gone))
+        return Listed([], 1, 1, recognised(str(gone)))
     return Listed(rows, page, max(1, -(-total // size)))
 
 
@@ -146,7 +172,7 @@ async def picked_loss(services: Services, run: ReportRun, racks: Sequence[str], 
         lost = lost_brokers(body, ",".join(words), ",".join(racks))
         found = await asyncio.to_thread(what_if, out, body, lost)
     except (UnknownDomainError, NoPlacementError) as refused:
-        return Picker(choices, brokers, None, sentence(str(refused)))
+        return Picker(choices, brokers, None, recognised(sentence(str(refused))))
     return Picker(choices, brokers, found, "")
 
 
@@ -184,16 +210,17 @@ def report_view(
         requested_by=run.requested_by,
         took=f"{header['duration_ms'] / 1000:.1f} s",
         body=body,
+        advice=[recognised(each) for each in body["advice"]],
         strip=strip(body["verdict"], previous, rows_url(run.id)),
         compared=None if before is None else before.id,
         comparable=comparable,
         brokers=_ranked(sorted(body["brokers"], key=_trouble), BROKERS_SHOWN),
         brokers_summary=placement_charts.summary(body["brokers"]),
-        brokers_chart=placement_charts.deviation_chart(body["brokers"]),
-        proposal_chart=placement_charts.moved_chart(plan.get("brokers", ())),
+        brokers_chart=partial(placement_charts.deviation_chart, body["brokers"]),
+        proposal_chart=partial(placement_charts.moved_chart, plan.get("brokers", ())),
         broker_losses=_ranked(sorted(body["what_if"]["brokers"], key=_harm), LOSSES_SHOWN),
         topics=_ranked(body["topics"], TOPICS_SHOWN),
-        margins_chart=charts.margins_chart(histogram) if histogram else None,
+        margins_chart=partial(charts.margins_chart, histogram) if histogram else lambda: None,
         matrices=matrices(run.id, body["risk"]),
         rows_url=rows_url(run.id),
         picker=picker,
@@ -231,7 +258,10 @@ async def report(request: Request, _caller: Reader, run_id: int) -> Response:
     run = await known_report(services, run_id)
     if not is_current(run):
         raise NotFoundError(
-            f"Report {run_id} was made by another version of Conclave. /reports/{run_id}.json has its numbers."
+            phrase(
+                "Report %(id)s was made by another version of Conclave. /reports/%(id)s.json has its numbers.",
+                id=run_id,
+            )
         )
     asked = request.query_params
     before = await compared_run(services, run, asked.get("compare", ""))
@@ -240,7 +270,7 @@ async def report(request: Request, _caller: Reader, run_id: int) -> Response:
     listed = list_violations(services, run_id, asked, rows_on_page(request, VIOLATIONS_SHOWN))
     picker = await picked_loss(services, run, asked.getlist("rack"), asked.get("brokers", ""))
     view = report_view(run, before, comparable, asked, listed, picker)
-    page = page_of(request, f"Placement report #{run_id}", "/reports")
+    page = page_of(request, phrase("Placement report #%(id)s", id=run_id), "/reports")
     return render(
         request,
         "report.html",
@@ -249,4 +279,7 @@ async def report(request: Request, _caller: Reader, run_id: int) -> Response:
         heat=placement_charts.heat,
         deviation=placement_charts.deviation,
         verdicts=VERDICTS,
+        verdict_names=VERDICT_NAMES,
+        reason_names=REASON_NAMES,
+        rankings=RANKINGS,
     )

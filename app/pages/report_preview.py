@@ -1,8 +1,9 @@
 """The first blocks of a report, computed from the image for the page of reports before the first run."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -10,6 +11,7 @@ from markupsafe import Markup
 from app.pages import placement_charts
 from app.pages.report_strip import StripItem, strip
 from app.reports.live import live_report
+from app.texts import recognised
 from kraft_core.image.metadata_image import MetadataImage
 
 PREVIEW_PARTITIONS: Final = 10_000
@@ -23,7 +25,7 @@ class PreviewView:
     offset: int
     strip: Sequence[StripItem]
     brokers_summary: str
-    brokers_chart: Markup | None
+    brokers_chart: Callable[[], Markup | None]
     advice: Sequence[str]
     racks: Sequence[Mapping[str, Any]]
 
@@ -37,8 +39,8 @@ async def preview(image: MetadataImage) -> PreviewView | None:
         offset=image.offset,
         strip=[unlinked(item) for item in strip(body["verdict"], None)],
         brokers_summary=placement_charts.summary(body["brokers"]),
-        brokers_chart=placement_charts.deviation_chart(body["brokers"]),
-        advice=body["advice"],
+        brokers_chart=partial(placement_charts.deviation_chart, body["brokers"]),
+        advice=[recognised(each) for each in body["advice"]],
         racks=body["racks"],
     )
 

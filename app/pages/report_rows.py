@@ -15,28 +15,29 @@ from app.pages.reports import known_report
 from app.reports.partition_rows import KINDS, RowFilter, partition_rows
 from app.reports.what_if import NoPlacementError, UnknownDomainError
 from app.services import Reader, services_of
+from app.texts import joined, phrase, phrases, recognised
 
 router = APIRouter(include_in_schema=False)
 
 ROWS_SHOWN: Final = 50
 LABELS: Final = {
     "replicas": "",
-    "leaders": "leaders",
-    "preferred": "preferred leaders",
-    "out_of_sync": "out of sync",
-    "offline_replicas": "offline replicas",
-    "adding": "replicas being added",
-    "removing": "replicas being removed",
-    "offline": "without leader",
-    "under_min": "under min ISR",
-    "at_min": "at min ISR",
-    "under_replicated": "under-replicated",
-    "non_preferred": "not led by the preferred replica",
-    "fixable_by_election": "corrected by a preferred election",
-    "rf1": "with a single replica",
-    "rf_is_min_isr": "with min ISR equal to the replication factor",
-    "rack_violated": "that violate the rack rule",
-    "rack_unknown": "with an unknown verdict of the rack rule",
+    "leaders": phrase("leaders"),
+    "preferred": phrase("preferred leaders"),
+    "out_of_sync": phrase("out of sync"),
+    "offline_replicas": phrase("offline replicas"),
+    "adding": phrase("replicas being added"),
+    "removing": phrase("replicas being removed"),
+    "offline": phrase("without leader"),
+    "under_min": phrase("under min ISR"),
+    "at_min": phrase("at min ISR"),
+    "under_replicated": phrase("under-replicated"),
+    "non_preferred": phrase("not led by the preferred replica"),
+    "fixable_by_election": phrase("corrected by a preferred election"),
+    "rf1": phrase("with a single replica"),
+    "rf_is_min_isr": phrase("with min ISR equal to the replication factor"),
+    "rack_violated": phrase("that violate the rack rule"),
+    "rack_unknown": phrase("with an unknown verdict of the rack rule"),
 }
 
 
@@ -112,28 +113,30 @@ def read_filter(asked: Mapping[str, str], brokers: Sequence[str], racks: Sequenc
     for text in brokers:
         broker = whole_number(text, 0, 2**31 - 1)
         if broker is None:
-            raise UnknownDomainError(f"'{text[:40]}' is not a broker id.")
+            raise UnknownDomainError(phrase("'%(text)s' is not a broker id.", text=text[:40]))
         ids.append(broker)
     margin = asked.get("margin", "")
     distance = whole_number(margin.removeprefix("-"), 0, 10_000)
     if margin and distance is None:
-        raise UnknownDomainError(f"margin '{margin[:40]}' is not a whole number.")
+        raise UnknownDomainError(phrase("margin '%(text)s' is not a whole number.", text=margin[:40]))
     signed = None if distance is None else -distance if margin.startswith("-") else distance
     return RowFilter(brokers=tuple(ids), racks=tuple(racks), what=asked.get("what", "") or KINDS[0], margin=signed)
 
 
 def in_words(wanted: RowFilter) -> str:
     """Return what is listed."""
-    words = [LABELS[wanted.what]]
+    words: list[str] = [LABELS[wanted.what]]
     if wanted.brokers:
-        words.append(f"on {'broker' if len(wanted.brokers) == 1 else 'each of brokers'} {ids_text(wanted.brokers)}")
+        ids = ids_text(wanted.brokers)
+        words.append(phrases("on broker %(ids)s", "on each of brokers %(ids)s", len(wanted.brokers), ids=ids))
     if len(wanted.racks) == 2 and wanted.racks[0] == wanted.racks[1]:
-        words.append(f"with two or more replicas in rack {wanted.racks[0]}")
+        words.append(phrase("with two or more replicas in rack %(rack)s", rack=wanted.racks[0]))
     elif wanted.racks:
-        words.append(f"in {'rack' if len(wanted.racks) == 1 else 'each of racks'} {', '.join(wanted.racks)}")
+        racks = ", ".join(wanted.racks)
+        words.append(phrases("in rack %(racks)s", "in each of racks %(racks)s", len(wanted.racks), racks=racks))
     if wanted.margin is not None:
-        words.append(f"with margin {wanted.margin}")
-    return ", ".join(filter(None, words)) or "all"
+        words.append(phrase("with margin %(margin)s", margin=wanted.margin))
+    return joined(", ", filter(None, words)) or phrase("all")
 
 
 @router.get("/reports/{run_id}/partitions")
@@ -151,9 +154,9 @@ async def rows(request: Request, _caller: Reader, run_id: int) -> Response:
         start = (page - 1) * size
         found, total = await asyncio.to_thread(partition_rows, out, wanted, offset=start, limit=size)
     except UnknownDomainError as unknown:
-        raise BadRequestError(str(unknown)) from unknown
+        raise BadRequestError(recognised(str(unknown))) from unknown
     except NoPlacementError as gone:
-        raise GoneError(str(gone)) from gone
+        raise GoneError(recognised(str(gone))) from gone
     query = urlencode([(name, value) for name, value in asked.multi_items() if name != "page"])
     view = RowsView(
         run_id,
@@ -165,5 +168,5 @@ async def rows(request: Request, _caller: Reader, run_id: int) -> Response:
         max(1, -(-total // size)),
         f"{query}&" if query else "",
     )
-    title = f"Partitions of report #{run_id}"
+    title = phrase("Partitions of report #%(id)s", id=run_id)
     return render(request, "report_rows.html", page=page_of(request, title, "/reports"), view=view)

@@ -12,12 +12,13 @@ from fastapi.responses import Response
 from app.http.errors import NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import go_to, page_of, render
+from app.pages.frame import go_to, number, page_of, render
 from app.reports.cron import EXAMPLE, InvalidCronError, InvalidTimeZoneError, next_dues
 from app.reports.models import ReportSchedule, ReportWebhook
 from app.reports.schedules import ScheduleSpec, get_schedule
 from app.reports.webhooks import InvalidWebhookError, webhooks_of
 from app.services import Reader, ReportEditor, Services, base_url_of, services_of
+from app.texts import joined, phrase, recognised
 
 router = APIRouter(include_in_schema=False)
 
@@ -25,20 +26,20 @@ NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,249}")
 REFUSED: Final = (InvalidCronError, InvalidTimeZoneError, InvalidWebhookError)
 LABELS: Final = {
-    "cron": "Cron",
-    "time_zone": "Time zone",
-    "enabled": "Enabled",
-    "topic_prefix": "Topics that start with",
-    "on_change": "After topology changes",
-    "webhook_url": "Webhook",
+    "cron": phrase("Cron"),
+    "time_zone": phrase("Time zone"),
+    "enabled": phrase("Enabled"),
+    "topic_prefix": phrase("Topics that start with"),
+    "on_change": phrase("After topology changes"),
+    "webhook_url": phrase("Webhook"),
 }
 DELIVERIES_SHOWN: Final = 10
 DELIVERY_STATES: Final = {
-    "waiting": ("pending", "info"),
-    "sending": ("sending", "info"),
-    "delivered": ("delivered", "good"),
-    "failed": ("given up", "bad"),
-    "unconfirmed": ("unconfirmed", "warn"),
+    "waiting": (phrase("pending"), "info"),
+    "sending": (phrase("sending"), "info"),
+    "delivered": (phrase("delivered"), "good"),
+    "failed": (phrase("given up"), "bad"),
+    "unconfirmed": (phrase("unconfirmed"), "warn"),
 }
 """The text and the tone of a notification's state. Unconfirmed: sent, but without an answer, so not sent again."""
 
@@ -73,13 +74,16 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleView:
-    """Model of schedule.html. `name` is empty for a new schedule; `next_runs` are texts; `counts` are by state."""
+    """Model of schedule.html. `name` is empty for a new schedule; `next_runs` are texts.
+
+    `counts` says how many deliveries are in which state.
+    """
 
     name: str
     spec: ScheduleSpec
     next_runs: Sequence[str]
     deliveries: Sequence[Delivery] = ()
-    counts: Sequence[tuple[str, int]] = ()
+    counts: str = ""
 
 
 def spec_of(schedule: ReportSchedule) -> ScheduleSpec:
@@ -110,22 +114,25 @@ def read_spec(form: Mapping[str, Any]) -> tuple[str, ScheduleSpec]:
 def wrong_field(name: str, spec: ScheduleSpec) -> str:
     """Return what is wrong with name or prefix, empty if nothing."""
     if NAME.fullmatch(name) is None:
-        return f"'{name[:80]}' is not a name: 1 to 64 letters, digits, '.', '_' or '-' are allowed."
+        return phrase("'%(name)s' is not a name: 1 to 64 letters, digits, '.', '_' or '-' are allowed.", name=name[:80])
     if PREFIX.fullmatch(spec.topic_prefix) is None:
-        return f"'{spec.topic_prefix[:80]}' starts no topic name: letters, digits, '.', '_' and '-' are allowed."
+        return phrase(
+            "'%(prefix)s' starts no topic name: letters, digits, '.', '_' and '-' are allowed.",
+            prefix=spec.topic_prefix[:80],
+        )
     return ""
 
 
 def _shown(value: str | bool | None) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else value or "all"
+        return phrase("yes") if value else phrase("no")
+    return phrase("none") if value is None else value or phrase("all")
 
 
 async def _known(services: Services, name: str) -> ReportSchedule:
     schedule = await services.database.read(get_schedule, name)
     if schedule is None:
-        raise NotFoundError(f"There is no schedule '{name}'.")
+        raise NotFoundError(phrase("There is no schedule '%(name)s'.", name=name))
     return schedule
 
 
@@ -133,7 +140,7 @@ async def _known(services: Services, name: str) -> ReportSchedule:
 async def new_schedule(request: Request, _caller: ReportEditor) -> Response:
     """Return the form of a new schedule."""
     view = ScheduleView("", ScheduleSpec(cron=EXAMPLE), [])
-    return render(request, "schedule.html", page=page_of(request, "New schedule", "/reports"), view=view)
+    return render(request, "schedule.html", page=page_of(request, phrase("New schedule"), "/reports"), view=view)
 
 
 @router.get("/reports/schedules/{name}")
@@ -142,9 +149,15 @@ async def schedule_page(request: Request, _caller: Reader, name: str) -> Respons
     schedule = await _known(services_of(request), name)
     spec = spec_of(schedule)
     recent, counts = await services_of(request).database.read(webhooks_of, schedule.id, DELIVERIES_SHOWN)
-    shown = [(text, counts[state]) for state, (text, _) in DELIVERY_STATES.items() if counts.get(state)]
-    view = ScheduleView(name, spec, due_texts(spec), [Delivery.of(each) for each in recent], shown)
-    return render(request, "schedule.html", page=page_of(request, f"Schedule {name}", "/reports"), view=view)
+    shown = [
+        phrase("%(count)s %(state)s", count=number(counts[state]), state=text)
+        for state, (text, _) in DELIVERY_STATES.items()
+        if counts.get(state)
+    ]
+    said = phrase("%(counts)s.", counts=joined(", ", shown)) if shown else ""
+    view = ScheduleView(name, spec, due_texts(spec), [Delivery.of(each) for each in recent], said)
+    page = page_of(request, phrase("Schedule %(name)s", name=name), "/reports")
+    return render(request, "schedule.html", page=page, view=view)
 
 
 @router.post("/reports/schedules")
@@ -162,26 +175,29 @@ async def put_schedule(request: Request, caller: ReportEditor) -> Response:
             await services.actions.reports.put_schedule(caller, name, spec, validate_only=True)
             runs = due_texts(spec)
         except REFUSED as refused:
-            error = str(refused)
+            error = recognised(str(refused))
     changes = [
-        (LABELS[key], _shown(before[key]) if before else "none", _shown(value))
+        (LABELS[key], _shown(before[key]) if before else phrase("none"), _shown(value))
         for key, value in wanted.items()
         if not before or before[key] != value
     ]
 
     async def apply() -> Flash:
         await services.actions.reports.put_schedule(caller, name, spec)
-        return Flash("good", f"Schedule {name} saved.")
+        return Flash("good", phrase("Schedule %(name)s saved.", name=name))
 
     view = ConfirmView(
-        title=f"{'Change' if known else 'Create'} schedule {name}"[:120],
+        title=phrase("Change schedule %(name)s", name=name[:100])
+        if known
+        else phrase("Create schedule %(name)s", name=name[:100]),
         active="/reports",
-        back="Reports",
+        back=phrase("Reports"),
         back_url="/reports",
         action="/reports/schedules",
-        button="Save schedule",
+        button=phrase("Save schedule"),
         changes=changes,
-        consequences=[f"Next run: {run}" for run in runs] or ["No run is planned while the schedule is disabled."],
+        consequences=[phrase("Next run: %(run)s", run=run) for run in runs]
+        or [phrase("No run is planned while the schedule is disabled.")],
         curl=cluster_curl(request, "PUT", f"report-schedules/{name}", wanted),
         fields=[(key, value) for key, value in form.items() if key not in {"csrf_token", "confirmed"}],
     )
@@ -198,11 +214,15 @@ async def send_test(request: Request, caller: ReportEditor, name: str) -> Respon
             caller, schedule, services.cluster.cluster_id, base_url_of(request)
         )
     except InvalidWebhookError as refused:
-        return go_to(request, f"/reports/schedules/{name}", Flash("bad", f"No test was sent: {refused}."))
+        return go_to(
+            request,
+            f"/reports/schedules/{name}",
+            Flash("bad", phrase("No test was sent: %(reason)s.", reason=recognised(str(refused)))),
+        )
     if sent.state == "delivered":
-        note = Flash("good", f"Test delivered: the receiver answered {sent.status}.")
+        note = Flash("good", phrase("Test delivered: the receiver answered %(status)s.", status=sent.status))
     else:
-        note = Flash("bad", f"Test not delivered: {sent.error}.")
+        note = Flash("bad", phrase("Test not delivered: %(error)s.", error=recognised(sent.error or "")))
     return go_to(request, f"/reports/schedules/{name}", note)
 
 
@@ -215,17 +235,17 @@ async def delete_schedule(request: Request, caller: ReportEditor, name: str) -> 
 
     async def apply() -> Flash:
         await services.actions.reports.delete_schedule(caller, name)
-        return Flash("good", f"Schedule {name} deleted.")
+        return Flash("good", phrase("Schedule %(name)s deleted.", name=name))
 
     view = ConfirmView(
-        title=f"Delete schedule {name}",
+        title=phrase("Delete schedule %(name)s", name=name),
         active="/reports",
-        back="Reports",
+        back=phrase("Reports"),
         back_url="/reports",
         action=f"/reports/schedules/{name}/delete",
-        button="Delete schedule",
-        changes=[(f"Schedule {name}", f"{schedule.cron} {schedule.time_zone}", "none")],
-        consequences=["Its reports remain."],
+        button=phrase("Delete schedule"),
+        changes=[(phrase("Schedule %(name)s", name=name), f"{schedule.cron} {schedule.time_zone}", phrase("none"))],
+        consequences=[phrase("Its reports remain.")],
         curl=cluster_curl(request, "DELETE", f"report-schedules/{name}"),
         dangerous=True,
     )

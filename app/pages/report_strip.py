@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.pages.frame import UNKNOWN, number
+from app.texts import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ def delta_text(value: int, before: int | None) -> str:
     """Return a change with its sign, "unchanged", or "" without a value before."""
     if before is None:
         return ""
-    return "unchanged" if value == before else f"{value - before:+,}".replace(",", "\u202f")
+    return phrase("unchanged") if value == before else f"{value - before:+,}".replace(",", "\u202f")
 
 
 def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None, rows: str = "") -> list[StripItem]:
@@ -40,54 +41,55 @@ def strip(verdict: Mapping[str, Any], before: Mapping[str, Any] | None, rows: st
 
     share = 100 * verdict["moves_from_balanced"] / verdict["replicas"] if verdict["replicas"] else 0.0
     items = [
-        item("Offline", "offline", "bad", f"{rows}?what=offline"),
+        item(phrase("Offline"), "offline", "bad", f"{rows}?what=offline"),
         item(
-            "Under min ISR",
+            phrase("Under min ISR"),
             "under_min",
             "bad",
             f"{rows}?what=under_min",
-            f"kafka-topics: {number(verdict['cli_under_min'])}",
+            phrase("kafka-topics: %(count)s", count=number(verdict["cli_under_min"])),
         ),
-        item("At min ISR", "at_min", "warn", f"{rows}?what=at_min", "one more loss rejects writes"),
-        item("Under-replicated", "under_replicated", "warn", f"{rows}?what=under_replicated"),
+        item(phrase("At min ISR"), "at_min", "warn", f"{rows}?what=at_min", phrase("one more loss rejects writes")),
+        item(phrase("Under-replicated"), "under_replicated", "warn", f"{rows}?what=under_replicated"),
         _rack_item(verdict, before, rows),
         item(
-            "Moves to balance",
+            phrase("Moves to balance"),
             "moves_from_balanced",
             "warn",
             "#brokers",
-            f"{share:.1f} % of {number(verdict['replicas'])} replicas",
+            phrase("%(share)s %% of %(count)s replicas", share=f"{share:.1f}", count=number(verdict["replicas"])),
         ),
         item(
-            "Non-preferred leaders",
+            phrase("Non-preferred leaders"),
             "non_preferred",
             "warn",
             f"{rows}?what=non_preferred",
-            f"{number(verdict['fixable_by_election'])} fixable by election",
+            phrase("%(count)s fixable by election", count=number(verdict["fixable_by_election"])),
         ),
     ]
     worst = verdict["worst_rack"]
     if worst is not None:
         tone = "bad" if worst["if_lost_down"] else "warn" if worst["if_lost_refused"] else "good"
-        why = (
-            f"{number(worst['if_lost_refused'])} would reject writes, {number(worst['if_lost_down'])} lose their leader"
+        why = phrase(
+            "%(refused)s would reject writes, %(down)s lose their leader",
+            refused=number(worst["if_lost_refused"]),
+            down=number(worst["if_lost_down"]),
         )
-        items.append(
-            StripItem("Worst rack loss", worst["rack"], tone, why, "", f"?{urlencode({'rack': worst['rack']})}#what-if")
-        )
+        href = f"?{urlencode({'rack': worst['rack']})}#what-if"
+        items.append(StripItem(phrase("Worst rack loss"), worst["rack"], tone, why, "", href))
     return items
 
 
 def _rack_item(verdict: Mapping[str, Any], before: Mapping[str, Any] | None, rows: str) -> StripItem:
     racks = verdict["rack_rule"]
     if racks is None:
-        return StripItem("Rack rule", UNKNOWN, "", "no broker has a rack", "", "#racks")
+        return StripItem(phrase("Rack rule"), UNKNOWN, "", phrase("no broker has a rack"), "", "#racks")
     earlier = None if before is None or before["rack_rule"] is None else before["rack_rule"]["violated"]
     return StripItem(
-        "Rack rule violations",
+        phrase("Rack rule violations"),
         number(racks["violated"]),
         "bad" if racks["violated"] else "good",
-        f"{number(racks['unknown'])} unknown",
+        phrase("%(count)s unknown", count=number(racks["unknown"])),
         delta_text(racks["violated"], earlier),
         f"{rows}?what=rack_violated",
     )

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from app.pages.frame import number
 from app.pages.placement_charts import sparkline
 from app.reports.latest import LatestReport
+from app.texts import phrase
 
 Line = tuple[str, str, Markup]
 """A label, the first and the last value, and the line between them."""
@@ -35,11 +36,11 @@ class TrendSummary:
 def trend_lines(found: Mapping[str, Any]) -> list[Line]:
     """Return a line for each number that is known of two days or more."""
     series = [
-        ("Topics", [row["topics"] for row in found["growth"]]),
-        ("Partitions", [row["partitions"] for row in found["growth"]]),
-        ("Leader changes per day", [row["changes"] for row in found["leader_changes"]["days"]]),
-        ("ISR flaps per day", [row["flaps"] for row in found["isr_flaps"]["days"]]),
-        ("Moves to balance", [row["moves_from_balanced"] for row in found["balance"]]),
+        (phrase("Topics"), [row["topics"] for row in found["growth"]]),
+        (phrase("Partitions"), [row["partitions"] for row in found["growth"]]),
+        (phrase("Leader changes per day"), [row["changes"] for row in found["leader_changes"]["days"]]),
+        (phrase("ISR flaps per day"), [row["flaps"] for row in found["isr_flaps"]["days"]]),
+        (phrase("Moves to balance"), [row["moves_from_balanced"] for row in found["balance"]]),
     ]
     return [
         (label, f"{number(values[0])} → {number(values[-1])}", sparkline(values))

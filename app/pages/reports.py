@@ -3,8 +3,9 @@
 import csv
 import datetime as dt
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -26,11 +27,23 @@ from app.reports.schedules import list_schedules
 from app.reports.violations import VIOLATIONS, safe_cell, violations_csv
 from app.reports.webhooks import last_webhooks
 from app.services import Reader, ReportEditor, Services, services_of
+from app.texts import phrase, recognised
 
 router = APIRouter(include_in_schema=False)
 
 RUNS_SHOWN: Final = 30
 VIOLATIONS_SHOWN: Final = 50
+STATE_NAMES: Final = {
+    "queued": phrase("queued"),
+    "snapshotting": phrase("snapshotting"),
+    "running": phrase("running"),
+    "storing": phrase("storing"),
+    "succeeded": phrase("succeeded"),
+    "failed": phrase("failed"),
+    "cancelled": phrase("cancelled"),
+    "timed_out": phrase("timed out"),
+    "lost": phrase("lost"),
+}
 TONES: Final = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "warn", "cancelled": "warn"}
 
 
@@ -50,6 +63,7 @@ class RunRow:
 
     id: int
     state: str
+    words: str
     tone: str
     image_offset: int | None
     created_at: dt.datetime
@@ -83,7 +97,7 @@ class ReportsView:
     running: RunningRow | None
     runs: Sequence[RunRow]
     schedules: Sequence[ScheduleRow]
-    trend: Markup | None
+    trend: Callable[[], Markup] | None
     trend_runs: int
 
 
@@ -96,16 +110,15 @@ def running_row(services: Services, run: ReportRun) -> RunningRow:
     """Return the progress that the process of the run reports."""
     said = services.reports.progress(run.id) if run.state == "running" else None
     if said is None:
-        return RunningRow(
-            run.id,
-            0,
-            len(STAGES),
-            {"queued": "waiting", "snapshotting": "writing the snapshot"}.get(run.state, run.state),
-        )
-    tasks = f", {said['tasks_done']} of {said['tasks']} tasks" if said["tasks"] else ""
-    return RunningRow(
-        run.id, said["stage"], said["stages"], f"{said['name']} (stage {said['stage']} of {said['stages']}{tasks})"
-    )
+        waiting = {"queued": phrase("waiting"), "snapshotting": phrase("writing the snapshot")}
+        return RunningRow(run.id, 0, len(STAGES), waiting.get(run.state, STATE_NAMES[run.state]))
+    values = {"name": recognised(said["name"]), "stage": said["stage"], "stages": said["stages"]}
+    if said["tasks"]:
+        done = {"done": said["tasks_done"], "tasks": said["tasks"]}
+        text = phrase("%(name)s (stage %(stage)s of %(stages)s, %(done)s of %(tasks)s tasks)", **values, **done)
+    else:
+        text = phrase("%(name)s (stage %(stage)s of %(stages)s)", **values)
+    return RunningRow(run.id, said["stage"], said["stages"], text)
 
 
 async def reports_view(services: Services) -> ReportsView:
@@ -121,6 +134,7 @@ async def reports_view(services: Services) -> ReportsView:
             RunRow(
                 id=run.id,
                 state=run.state,
+                words=STATE_NAMES[run.state],
                 tone=TONES.get(run.state, "info"),
                 image_offset=run.image_offset,
                 created_at=run.created_at,
@@ -147,7 +161,7 @@ async def reports_view(services: Services) -> ReportsView:
             )
             for each in schedules
         ],
-        trend=charts.trend_chart(history) if len(history) > 1 else None,
+        trend=partial(charts.trend_chart, history) if len(history) > 1 else None,
         trend_runs=len(history),
     )
 
@@ -159,7 +173,7 @@ async def reports(request: Request, _caller: Reader) -> Response:
     view = await reports_view(services)
     has_report = await services.database.read(store.has_succeeded)
     now = None if has_report else await preview(services.cluster.image)
-    page = page_of(request, "Placement reports", "/reports")
+    page = page_of(request, phrase("Placement reports"), "/reports")
     return render(request, "reports.html", page=page, view=view, preview=now)
 
 
@@ -177,23 +191,23 @@ async def run_now(request: Request, caller: ReportEditor) -> Response:
     try:
         run_id = await services.actions.reports.run(caller)
     except (NoImageError, store.ReportBusyError) as refused:
-        return go_to(request, "/reports", Flash("warn", str(refused)))
-    return go_to(request, "/reports", Flash("good", f"Report #{run_id} started."))
+        return go_to(request, "/reports", Flash("warn", recognised(str(refused))))
+    return go_to(request, "/reports", Flash("good", phrase("Report #%(id)s started.", id=run_id)))
 
 
 @router.post("/reports/{run_id}/cancel")
 async def cancel(request: Request, caller: ReportEditor, run_id: int) -> Response:
     """Cancel a run."""
     if await services_of(request).actions.reports.cancel(caller, run_id):
-        return go_to(request, "/reports", Flash("good", f"Report #{run_id} cancelled."))
-    return go_to(request, "/reports", Flash("warn", f"Report #{run_id} is not running."))
+        return go_to(request, "/reports", Flash("good", phrase("Report #%(id)s cancelled.", id=run_id)))
+    return go_to(request, "/reports", Flash("warn", phrase("Report #%(id)s is not running.", id=run_id)))
 
 
 async def known_report(services: Services, run_id: int) -> ReportRun:
     """Return a run that succeeded. Raises NotFoundError."""
     run = await services.database.read(store.get_run, run_id)
     if run is None or run.result is None:
-        raise NotFoundError(f"There is no report {run_id}.")
+        raise NotFoundError(phrase("There is no report %(id)s.", id=run_id))
     return run
 
 
@@ -211,7 +225,7 @@ async def violations_file(request: Request, _caller: Reader, run_id: int) -> Res
     await known_report(services, run_id)
     out = services.reports.folder_of(run_id) / "out"
     if not (out / VIOLATIONS).exists():
-        raise NotFoundError(f"The list of violations of report {run_id} no longer exists.")
+        raise NotFoundError(phrase("The list of violations of report %(id)s no longer exists.", id=run_id))
     headers = {"Content-Disposition": f'attachment; filename="report-{run_id}-violations.csv"'}
     return StreamingResponse(violations_csv(out), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -236,12 +250,12 @@ async def report_log(request: Request, _caller: Reader, run_id: int) -> Response
     """Return the log of the job."""
     services = services_of(request)
     if await services.database.read(store.get_run, run_id) is None:
-        raise NotFoundError(f"There is no report {run_id}.")
+        raise NotFoundError(phrase("There is no report %(id)s.", id=run_id))
     text = services.reports.log_tail(run_id)
     if "text/html" not in request.headers.get("accept", "text/html"):
         return PlainTextResponse(text)
-    page = page_of(request, f"Log of report {run_id}", "/reports")
-    return render(request, "log.html", page=page, text=text, back_url="/reports", back="Reports")
+    page = page_of(request, phrase("Log of report %(id)s", id=run_id), "/reports")
+    return render(request, "log.html", page=page, text=text, back_url="/reports", back=phrase("Reports"))
 
 
 @router.get("/reports/{run_id}/event-log")
@@ -249,5 +263,5 @@ async def event_log(request: Request, _caller: Reader, run_id: int) -> Response:
     """Return Spark's event log of a run."""
     found = services_of(request).reports.event_log(run_id)
     if found is None:
-        raise NotFoundError(f"There is no event log of report {run_id}.")
+        raise NotFoundError(phrase("There is no event log of report %(id)s.", id=run_id))
     return FileResponse(found, media_type="application/octet-stream", filename=found.name)

@@ -7,6 +7,7 @@ from typing import Final
 from app.cluster.cluster import Cluster, now_ms
 from app.cluster.log_events.survey import Survey
 from app.pages.frame import number
+from app.texts import joined, phrase
 
 GAPS_SHOWN: Final = 3
 PAST_PATIENCE_SECONDS: Final = 5.0
@@ -19,6 +20,11 @@ class SurveyNotes:
     is_reading: bool
     texts: Sequence[str]
 
+    @property
+    def text(self) -> str:
+        """The sentences, one after the other."""
+        return joined(" ", self.texts)
+
 
 def notes_of(survey: Survey) -> SurveyNotes:
     """Return the notes."""
@@ -29,11 +35,15 @@ def notes_of(survey: Survey) -> SurveyNotes:
 def _texts(survey: Survey, *, is_reading: bool) -> Iterator[str]:
     first = number(survey.first_offset)
     if is_reading:
-        yield f"The log is still being read; known so far is what happened since offset {first}."
+        yield phrase(
+            "The log is still being read; known so far is what happened since offset %(offset)s.", offset=first
+        )
     else:
-        yield f"From the metadata log since offset {first}."
+        yield phrase("From the metadata log since offset %(offset)s.", offset=first)
     for start, end in survey.gaps[-GAPS_SHOWN:]:
-        yield f"What happened at offsets {number(start)} to {number(end)} is not known."
+        yield phrase(
+            "What happened at offsets %(first)s to %(last)s is not known.", first=number(start), last=number(end)
+        )
     if survey.trouble:
         yield survey.trouble
 

@@ -19,6 +19,7 @@ from app.pages.frame import page_items, page_of, render, rows_on_page
 from app.pages.live import deleted_topic_text, topic_deletion
 from app.pages.shared_parts import shared
 from app.services import PastReader, TopicEditor, services_of
+from app.texts import phrase
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.topics_image import RECOVERING
@@ -66,15 +67,15 @@ class TopicChangesView:
 def partition_row(index: int, partition: PartitionRegistration, min_isr: int) -> PartitionRow:
     """Return one row with a tag for each problem."""
     health = partition_health(partition, min_isr)
-    tags = [
+    tags: list[tuple[str, str]] = [
         (text, tone)
         for holds, text, tone in (
-            (health.offline, "offline", "bad"),
-            (health.under_min and not health.offline, "under min ISR", "bad"),
-            (health.under_replicated, "under-replicated", "warn"),
-            (partition.leader_recovery_state == RECOVERING, "recovering from an unclean election", "bad"),
-            (health.reassigning, "reassigning", "info"),
-            (health.not_preferred and not health.offline, "non-preferred leader", ""),
+            (health.offline, phrase("offline"), "bad"),
+            (health.under_min and not health.offline, phrase("under min ISR"), "bad"),
+            (health.under_replicated, phrase("under-replicated"), "warn"),
+            (partition.leader_recovery_state == RECOVERING, phrase("recovering from an unclean election"), "bad"),
+            (health.reassigning, phrase("reassigning"), "info"),
+            (health.not_preferred and not health.offline, phrase("non-preferred leader"), ""),
         )
         if holds
     ]
@@ -82,8 +83,8 @@ def partition_row(index: int, partition: PartitionRegistration, min_isr: int) ->
         index=index,
         leader=partition.leader if partition.has_leader else None,
         replicas=" ".join(map(str, partition.replicas)),
-        isr=" ".join(map(str, partition.isr)) or "none",
-        tags=tags or [("healthy", "good")],
+        isr=" ".join(map(str, partition.isr)) or phrase("none"),
+        tags=tags or [(phrase("healthy"), "good")],
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
     )
@@ -135,7 +136,7 @@ def topic_view(
 def delete_refused(cluster: Cluster) -> str:
     """Return why topics cannot be deleted on this cluster, "" if they can. Read from the brokers' static configs."""
     if cluster.static_configs.of_any().get("delete.topic.enable") == "false":
-        return "Disabled on this cluster: delete.topic.enable=false."
+        return phrase("Disabled on this cluster: delete.topic.enable=false.")
     return ""
 
 
@@ -180,7 +181,9 @@ def _missing(request: Request, name: str) -> Response:
     deleted = topic_deletion(cluster, name)
     offsets = (None, None) if deleted is None else (deleted.offset, deleted.first_offset - 1)
     view = MissingTopicView(name, deleted_topic_text(cluster, name), *offsets)
-    return render(request, "missing_topic.html", NotFoundError.status, page=page_of(request, "Not found"), view=view)
+    return render(
+        request, "missing_topic.html", NotFoundError.status, page=page_of(request, phrase("Not found")), view=view
+    )
 
 
 def own_entries(cluster: Cluster, name: str) -> list[ConfigEntry]:
@@ -192,21 +195,21 @@ def _delete_view(request: Request, found: TopicImage, error: str = "") -> Confir
     replicas = sum(len(each.replicas) for each in values_of(found.partitions))
     overrides = len(own_entries(services_of(request).cluster, found.name))
     return ConfirmView(
-        title=f"Delete {found.name}",
+        title=phrase("Delete %(topic)s", topic=found.name),
         active="/topics",
         back=found.name,
         back_url=f"/topics/{found.name}",
         action=f"/topics/{found.name}/delete",
-        button="Delete topic",
+        button=phrase("Delete topic"),
         done_url="/topics",
         changes=[
-            ("Topic", found.name, "deleted"),
-            ("Partitions", str(len(found.partitions)), "0"),
-            ("Replicas, with all their records", str(replicas), "0"),
-            ("Config overrides", str(overrides), "0"),
+            (phrase("Topic"), found.name, phrase("deleted")),
+            (phrase("Partitions"), str(len(found.partitions)), "0"),
+            (phrase("Replicas, with all their records"), str(replicas), "0"),
+            (phrase("Config overrides"), str(overrides), "0"),
         ],
         consequences=[
-            "Producers and consumers of the topic fail or, with auto-creation, create it again under a new id."
+            phrase("Producers and consumers of the topic fail or, with auto-creation, create it again under a new id.")
         ],
         curl=cluster_curl(request, "DELETE", f"topics/{found.name}"),
         type_name=found.name,
@@ -229,7 +232,7 @@ async def delete(request: Request, caller: TopicEditor, name: str, typed: Annota
 
     async def apply() -> Flash:
         offset = await services.actions.topics.delete(caller, name)
-        return Flash("good", f"Topic {name} deleted at offset {offset}.")
+        return Flash("good", phrase("Topic %(topic)s deleted at offset %(offset)s.", topic=name, offset=offset))
 
     view = _delete_view(request, known_topic(services.cluster, name))
     return await preview_or_apply(request, view, confirmed=True, apply=apply, typed=typed)

@@ -17,6 +17,7 @@ from app.pages.frame import REFUSALS, counted, refusal
 from app.pages.topics import TopicWish, create_body
 from app.security.roles import Role
 from app.services import TopicEditor, services_of
+from app.texts import phrase
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.protocol.acl import PatternType, ResourceType
@@ -53,25 +54,35 @@ async def definition_of(cluster: Cluster, name: str, deleted_at: int) -> Definit
 
 
 def _view(request: Request, found: Definition, *, with_acls: bool) -> ConfirmView:
-    wish, title = found.wish, f"Create {found.wish.name} again"
-    acls = [(f"{acl.principal}, as at the deletion", "none", str(acl)) for acl in found.acls if with_acls]
-    consequences = ["The topic is empty and has a new id; the controller places its replicas; the records are lost."]
+    wish, title = found.wish, phrase("Create %(topic)s again", topic=found.wish.name)
+    acls: list[tuple[str, str, str]] = [
+        (phrase("%(principal)s, as at the deletion", principal=acl.principal), phrase("none"), str(acl))
+        for acl in found.acls
+        if with_acls
+    ]
+    consequences = [
+        phrase("The topic is empty and has a new id; the controller places its replicas; the records are lost.")
+    ]
     if found.acls and not with_acls:
-        consequences.append(f"Only an administrator can restore the {counted(len(found.acls), 'ACL')} that named it.")
+        lost = counted(len(found.acls), "ACL")
+        consequences.append(phrase("Only an administrator can restore the %(acls)s that named it.", acls=lost))
     path = f"/topics/{quote(wish.name, safe='')}"
     return ConfirmView(
         title=title,
         active="/topics",
-        back="Topics",
+        back=phrase("Topics"),
         back_url="/topics",
         action=f"{path}/create-again",
-        button="Create topic",
+        button=phrase("Create topic"),
         done_url=path,
         changes=[
-            ("Topic", "none", wish.name),
-            ("Partitions", "0", str(wish.partitions)),
-            ("Replication factor", "", str(wish.replication_factor)),
-            *((f"Config {name}", "default", str(value)) for name, value in wish.configs.items()),
+            (phrase("Topic"), phrase("none"), wish.name),
+            (phrase("Partitions"), "0", str(wish.partitions)),
+            (phrase("Replication factor"), "", str(wish.replication_factor)),
+            *(
+                (phrase("Config %(name)s", name=name), phrase("default"), str(value))
+                for name, value in wish.configs.items()
+            ),
             *acls,
         ],
         consequences=consequences,
@@ -89,14 +100,19 @@ async def _create(request: Request, caller: Caller, found: Definition, *, with_a
         replication_factor=wish.replication_factor,
         configs=wish.configs,
     )
-    text = f"Topic {wish.name} created again at offset {made.offset}"
+    said = {"topic": wish.name, "offset": made.offset}
     if not found.acls or not with_acls:
-        return Flash("good", f"{text}.")
+        return Flash("good", phrase("Topic %(topic)s created again at offset %(offset)s.", **said))
     try:
         await actions.acls.create(caller, found.acls)
     except REFUSALS as refused:
-        return Flash("bad", f"{text}, but not its ACLs: {refusal(refused)[0]}")
-    return Flash("good", f"{text}, with {counted(len(found.acls), 'ACL')}.")
+        why = refusal(refused)[0]
+        text = phrase("Topic %(topic)s created again at offset %(offset)s, but not its ACLs: %(why)s", why=why, **said)
+        return Flash("bad", text)
+    acls = counted(len(found.acls), "ACL")
+    return Flash(
+        "good", phrase("Topic %(topic)s created again at offset %(offset)s, with %(acls)s.", acls=acls, **said)
+    )
 
 
 async def _preview(request: Request, caller: Caller, name: str, deleted_at: int, *, confirmed: bool) -> Response:

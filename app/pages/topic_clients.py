@@ -14,6 +14,7 @@ from app.pages.group_links import group_path
 from app.pages.groups import list_notes, state_tone
 from app.pages.topic import known_topic
 from app.services import Reader, services_of
+from app.texts import phrase
 from kraft_core.clients.admin.transactions import ProducerState
 from kraft_core.clients.client_metadata import TopicPartition
 
@@ -58,7 +59,10 @@ def topic_group_rows(topic: str, lags: Mapping[str, GroupLag]) -> list[TopicGrou
 def groups_note(listed: GroupList, lags: Mapping[str, GroupLag]) -> list[str]:
     """Return why groups may be missing."""
     unknown = sum(each.detail.value is None for each in lags.values())
-    return [*list_notes(listed), *([f"{counted(unknown, 'group')} not answered yet."] if unknown else [])]
+    return [
+        *list_notes(listed),
+        *([phrase("%(what)s not answered yet.", what=counted(unknown, "group"))] if unknown else []),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +134,13 @@ async def topic_producers(request: Request, _caller: Reader, name: str, page: in
     shown, page, pages = page_items([index for index, _ in topic.sorted_partitions()], page, PARTITIONS_ON_PAGE)
     answers = await cluster.transactions.producers([TopicPartition(name, index) for index in shown])
     rows = [producer_row(key, state) for key, each in answers.items() for state in each.value or ()]
-    errors = [f"Partition {key.partition}: {each.error}" for key, each in answers.items() if each.error is not None]
+    errors = [
+        phrase("Partition %(index)s: %(error)s", index=key.partition, error=str(each.error))
+        for key, each in answers.items()
+        if each.error is not None
+    ]
     unknown = sum(each.error is None and each.value is None for each in answers.values())
-    notes = [*errors, *([f"{counted(unknown, 'partition')} not answered yet."] if unknown else [])]
+    notes = [*errors, *([phrase("%(what)s not answered yet.", what=counted(unknown, "partition"))] if unknown else [])]
     asked_at = min((each.asked_at for each in answers.values() if each.asked_at is not None), default=None)
     view = ProducersView(name, rows, notes, page, pages, asked_at)
     return render(request, "topic_producers.html", page=page_of(request, name, "/topics"), view=view)

@@ -20,6 +20,7 @@ from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, counted, duration, go_to, page_of, refusal, render, rows_on_page, whole_number
 from app.pages.shared_parts import shared
 from app.services import PastReader, TopicEditor, services_of
+from app.texts import joined, phrase
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.configs.effective_config import NodeConfigs, topic_config
 from kraft_core.image.metadata_image import MetadataImage
@@ -28,6 +29,13 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 router = APIRouter(include_in_schema=False)
 
 ROWS: Final = 50
+PROBLEM_WORDS: Final[Mapping[str, str]] = {
+    "offline": phrase("offline"),
+    "under-min": phrase("under-min"),
+    "under-replicated": phrase("under-replicated"),
+    "reassigning": phrase("reassigning"),
+    "not-preferred": phrase("not-preferred"),
+}
 TIME_MAX_MS: Final = 253_402_300_800_000  # year 10,000
 SIZES_SECONDS: Final = 0.03  # how long the list waits for sizes that brokers have not told yet
 FIELD_OF: Final = {
@@ -72,9 +80,10 @@ class TopicsView:
     page: int
     pages: int
     details: Mapping[str, TopicDetails]
-    silent: Sequence[str] = ()
+    silent: str = ""
     history_begins: int = 0
     problems: Sequence[str] = PROBLEMS
+    problem_words: Mapping[str, str] = field(default_factory=lambda: PROBLEM_WORDS)
 
     def _filters(self) -> dict[str, str]:
         given = {"q": self.search, "problem": self.problem, "internal": "" if self.internal else "no"}
@@ -183,28 +192,29 @@ def _details(
     configs, changed_ms = image.configs.of(TOPIC, row.name), changed.get(row.id, 0)
     retention_ms = int(topic_config("retention.ms", configs, nodes) or -1)
     return TopicDetails(
-        topic_config("cleanup.policy", configs, nodes) or "none",
-        "no limit" if retention_ms < 0 else duration(retention_ms),
+        topic_config("cleanup.policy", configs, nodes) or phrase("none"),
+        phrase("no limit") if retention_ms < 0 else duration(retention_ms),
         topic_size(row.name, answers.values()),
         dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC) if 0 < changed_ms < TIME_MAX_MS else None,
     )
 
 
-def _silent(image: MetadataImage, answers: Mapping[int, LogDirs]) -> list[str]:
+def _silent(image: MetadataImage, answers: Mapping[int, LogDirs]) -> str:
     """Return why sizes are missing, for each active broker that has not told any."""
     found = []
     for broker_id, broker in sorted(image.cluster.brokers.items()):
         answer = answers.get(broker_id)
         if answer is not None and answer.asked_at is None and not broker.fenced:
-            found.append(f"broker {broker_id} ({answer.error or 'not answered yet'})")
-    return found
+            why = answer.error or phrase("not answered yet")
+            found.append(phrase("broker %(id)s (%(why)s)", id=broker_id, why=why))
+    return joined(", ", found)
 
 
 @router.get("/topics")
 async def topics(request: Request, _caller: PastReader) -> Response:
     """Return the list."""
     view = await current_topics(request)
-    return render(request, "topics.html", page=page_of(request, "Topics", "/topics"), view=view)
+    return render(request, "topics.html", page=page_of(request, phrase("Topics"), "/topics"), view=view)
 
 
 @router.get("/fragments/topics")
@@ -257,7 +267,8 @@ def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
             return -1
         value = whole_number(text, 1, most)
         if value is None:
-            errors[name] = f"'{text.strip()[:40]}' is not a whole number from 1 to {most}."
+            given = text.strip()[:40]
+            errors[name] = phrase("'%(given)s' is not a whole number from 1 to %(most)s.", given=given, most=most)
         return value or -1
 
     configs: dict[str, str | None] = {}
@@ -266,9 +277,9 @@ def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
         if not line.strip():
             continue
         if not equals or not key.strip():
-            errors["configs"] = f"'{line.strip()[:80]}' is not key=value."
+            errors["configs"] = phrase("'%(given)s' is not key=value.", given=line.strip()[:80])
         elif key.strip() in configs:
-            errors["configs"] = f"'{key.strip()[:80]}' is listed twice."
+            errors["configs"] = phrase("'%(given)s' is listed twice.", given=key.strip()[:80])
         configs[key.strip()] = value.strip()
     wish = TopicWish(
         form.name.strip(),
@@ -277,7 +288,7 @@ def read_form(form: TopicForm) -> tuple[TopicWish, dict[str, str]]:
         configs,
     )
     if not wish.name:
-        errors["name"] = "The name is empty."
+        errors["name"] = phrase("The name is empty.")
     return wish, errors
 
 
@@ -296,7 +307,9 @@ def create_body(wish: TopicWish) -> dict[str, object]:
 @router.get("/create-topic")
 async def create_topic_form(request: Request, _caller: TopicEditor) -> Response:
     """Return the empty form."""
-    return render(request, "create_topic.html", page=page_of(request, "Create topic", "/topics"), form=TopicForm())
+    return render(
+        request, "create_topic.html", page=page_of(request, phrase("Create topic"), "/topics"), form=TopicForm()
+    )
 
 
 @router.post("/topics")
@@ -333,7 +346,12 @@ async def create_topic(
         curl = cluster_curl(request, "POST", "topics", create_body(wish))
         preview = TopicPreview(made.partitions_count, made.replication_factor, curl)
         return _form(request, typed, preview=preview, status=200)
-    note = f"Topic {wish.name} created with {counted(made.partitions_count, 'partition')} at offset {made.offset}."
+    note = phrase(
+        "Topic %(topic)s created with %(partitions)s at offset %(offset)s.",
+        topic=wish.name,
+        partitions=counted(made.partitions_count, "partition"),
+        offset=made.offset,
+    )
     return go_to(request, f"/topics/{wish.name}", Flash("good", note))
 
 
@@ -349,4 +367,6 @@ def _form(
     form = TopicForm(typed.name, typed.partitions, typed.replication_factor, typed.configs, errors or {}, preview)
     if request.headers.get("HX-Request"):
         return render(request, "_topic_fields.html", FORM_REFUSED if status >= UNEXPECTED else status, form=form)
-    return render(request, "create_topic.html", status, page=page_of(request, "Create topic", "/topics"), form=form)
+    return render(
+        request, "create_topic.html", status, page=page_of(request, phrase("Create topic"), "/topics"), form=form
+    )

@@ -13,6 +13,7 @@ from app.pages.confirm import ConfirmView, cluster_curl, confirm_page
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, UNKNOWN, go_to, ids_text, refusal
 from app.services import Admin, services_of
+from app.texts import phrase
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
 
 router = APIRouter(include_in_schema=False, prefix="/quorum/voters/{voter_id}/{directory_id}")
@@ -31,20 +32,20 @@ def _directory_id(text: str) -> uuid.UUID:
 
 def change_rows(before: FaultTolerance, after: FaultTolerance) -> list[tuple[str, str, str]]:
     """Return what changes: (what, current, new)."""
-    rows = [
-        ("Voters", ids_text(before.voter_ids), ids_text(after.voter_ids)),
+    rows: list[tuple[str, str, str]] = [
+        (phrase("Voters"), ids_text(before.voter_ids), ids_text(after.voter_ids)),
         (
-            "Majority",
-            f"{before.majority} of {len(before.voter_ids)}",
-            f"{after.majority} of {len(after.voter_ids)}" if after.voter_ids else UNKNOWN,
+            phrase("Majority"),
+            _majority(before),
+            _majority(after) if after.voter_ids else UNKNOWN,
         ),
-        ("Tolerated failures, all voters up", str(before.failures_tolerated), str(after.failures_tolerated)),
+        (phrase("Tolerated failures, all voters up"), str(before.failures_tolerated), str(after.failures_tolerated)),
     ]
     if before.behind or after.behind:
         now, then = str(before.failures_tolerated_now), str(after.failures_tolerated_now)
         rows += [
-            ("Voters behind or silent now", ids_text(before.behind), ids_text(after.behind)),
-            ("Tolerated failures now", now, then),
+            (phrase("Voters behind or silent now"), ids_text(before.behind), ids_text(after.behind)),
+            (phrase("Tolerated failures now"), now, then),
         ]
     return rows
 
@@ -52,13 +53,26 @@ def change_rows(before: FaultTolerance, after: FaultTolerance) -> list[tuple[str
 def done_text(change: VoterChange) -> str:
     """Return what a change has done."""
     before, after = change.before, change.after
-    done = "added" if change.operation == "ADD" else "removed"
-    return (
-        f"Voter {change.voter_id} {done} at offset {change.offset}."
-        f" Voters: {ids_text(before.voter_ids)} → {ids_text(after.voter_ids)};"
-        f" majority: {before.majority} of {len(before.voter_ids)} → {after.majority} of {len(after.voter_ids)};"
-        f" tolerated failures: {before.failures_tolerated} → {after.failures_tolerated}."
+    at = {"id": change.voter_id, "offset": change.offset}
+    if change.operation == "ADD":
+        done = phrase("Voter %(id)s added at offset %(offset)s.", **at)
+    else:
+        done = phrase("Voter %(id)s removed at offset %(offset)s.", **at)
+    return phrase(
+        "%(done)s Voters: %(voters_before)s → %(voters)s; majority: %(majority_before)s → %(majority)s;"
+        " tolerated failures: %(failures_before)s → %(failures)s.",
+        done=done,
+        voters_before=ids_text(before.voter_ids),
+        voters=ids_text(after.voter_ids),
+        majority_before=_majority(before),
+        majority=_majority(after),
+        failures_before=before.failures_tolerated,
+        failures=after.failures_tolerated,
     )
+
+
+def _majority(voters: FaultTolerance) -> str:
+    return phrase("%(part)s of %(whole)s", part=voters.majority, whole=len(voters.voter_ids))
 
 
 def _command(change: VoterChange, servers: str) -> str:
@@ -79,11 +93,11 @@ def confirm_view(request: Request, change: VoterChange, error: str) -> ConfirmVi
         "directory_id": directory,
         "endpoints": [{"name": name, "host": host, "port": port} for name, host, port in change.endpoints],
     }
-    title = f"Add voter {node}" if is_add else f"Remove voter {node}"
+    title = phrase("Add voter %(id)s", id=node) if is_add else phrase("Remove voter %(id)s", id=node)
     return ConfirmView(
         title=title,
         active="/quorum",
-        back="Quorum",
+        back=phrase("Quorum"),
         back_url="/quorum",
         action=f"/quorum/voters/{node}/{directory}/{'add' if is_add else 'remove'}",
         button=title,
@@ -112,14 +126,15 @@ async def _answer(
         send = actions.voters.add if operation == "add" else actions.voters.remove
         return await send(caller, voter_id, key, validate_only=validate_only)
 
-    error, status = "", 200
+    error: str = ""
+    status = 200
     try:
         change = await make(validate_only=validate_only)
         if not validate_only:
             return go_to(request, "/quorum", Flash("good", done_text(change)))
     except VoterChangeRefused as refused:
         change, status = refused.change, 200 if validate_only else CHANGE_REFUSED
-        error = "Not all preconditions are met. Nothing has changed."
+        error = phrase("Not all preconditions are met. Nothing has changed.")
     except REFUSALS as refused:
         error, status = refusal(refused)
         try:

@@ -60,7 +60,7 @@ def report_body(brokers: Brokers, found: Aggregates) -> dict[str, Any]:
         "sizes": sizes_block(found, strip["replicas"]),
         "cube": cube_block(brokers, found),
     }
-    return body | {"advice": advice(body), "refused": refused(brokers, found)}
+    return body | {"advice": list(map(str, advice(body))), "refused": list(map(str, refused(brokers, found)))}
 
 
 @dataclass(slots=True)

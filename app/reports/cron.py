@@ -10,6 +10,7 @@ from typing import Final
 from apscheduler.triggers.cron import CronTrigger
 
 from app.db.base import utc_now
+from app.texts import phrase
 
 EXAMPLE: Final = "0 2 * * *"
 GRACE_SECONDS: Final = 3600
@@ -35,7 +36,10 @@ def time_zone_of(name: str) -> dt.tzinfo:
         if name == "UTC":
             return dt.UTC  # also on machines without a database of time zones
         raise InvalidTimeZoneError(
-            f"'{name}' is not a time zone that this machine knows: a name such as UTC or Europe/Berlin is needed"
+            phrase(
+                "'%(name)s' is not a time zone that this machine knows: a name such as UTC or Europe/Berlin is needed",
+                name=name,
+            )
         ) from unknown
 
 
@@ -53,8 +57,13 @@ def cron_trigger(cron: str, time_zone: str = "UTC") -> CronTrigger:
         return CronTrigger.from_crontab(" ".join([*fields[:4], _named_days(fields[4])]), timezone=zone)
     except ValueError as wrong:
         raise InvalidCronError(
-            f"'{cron}' is not a schedule: five fields are needed, minute hour day month weekday, "
-            f"such as '{EXAMPLE}' ({wrong})"
+            phrase(
+                "'%(cron)s' is not a schedule: five fields are needed, minute hour day month weekday, "
+                "such as '%(example)s' (%(reason)s)",
+                cron=cron,
+                example=EXAMPLE,
+                reason=str(wrong),
+            )
         ) from wrong
 
 

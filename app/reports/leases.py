@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.db.base import utc_now
 from app.reports.models import ACTIVE_STATES, ReportRun
+from app.texts import phrase
 
 LEASE_SECONDS: Final = 30
 """How long a run outlives the last extension by its process. The clocks of web processes must differ by less."""
@@ -69,7 +70,7 @@ def request_cancel(session: Session, run_id: int, by: str, now: dt.datetime) -> 
 def finish(run: ReportRun, state: str, reason: str | None, error: str | None, now: dt.datetime) -> None:
     """Set the final state of a run. A run that was to be cancelled ends as cancelled unless it succeeded."""
     if run.cancelled_by is not None and state != "succeeded":
-        state, reason, error = "cancelled", "CANCELLED", f"Cancelled by {run.cancelled_by}."
+        state, reason, error = "cancelled", "CANCELLED", str(phrase("Cancelled by %(who)s.", who=run.cancelled_by))
     run.state, run.reason, run.error = state, reason, error
     run.finished_at, run.process_id, run.lease_until = now, None, None
 

@@ -13,6 +13,7 @@ from app.reports import definitions as d
 from app.reports.aggregates import Brokers
 from app.reports.states import ADDING, IN_SYNC, LEADER, ONLINE, TARGET, PartitionState
 from app.reports.what_if import NoPlacementError, UnknownDomainError
+from app.texts import phrase
 
 if TYPE_CHECKING:
     from app.reports.columns import Array, Chunk, Flags
@@ -63,11 +64,13 @@ class RowFilter:
     def check(self, body: Mapping[str, Any]) -> None:
         """Raise UnknownDomainError if the report has no such broker or rack, or if there is no such kind."""
         for broker in set(self.brokers) - {row["broker_id"] for row in body["brokers"]}:
-            raise UnknownDomainError(f"broker {broker} is not in the report.")
+            raise UnknownDomainError(phrase("broker %(id)s is not in the report.", id=broker))
         for rack in sorted(set(self.racks) - {row["rack"] for row in body["racks"]}):
-            raise UnknownDomainError(f"rack '{rack[:40]}' is not in the report.")
+            raise UnknownDomainError(phrase("rack '%(rack)s' is not in the report.", rack=rack[:40]))
         if self.what not in KINDS:
-            raise UnknownDomainError(f"'{self.what[:40]}' is not one of {', '.join(KINDS)}.")
+            raise UnknownDomainError(
+                phrase("'%(what)s' is not one of %(kinds)s.", what=self.what[:40], kinds=", ".join(KINDS))
+            )
 
 
 def partition_rows(out: Path, wanted: RowFilter, *, offset: int, limit: int) -> tuple[list[dict[str, Any]], int]:
@@ -83,7 +86,7 @@ def partition_rows(out: Path, wanted: RowFilter, *, offset: int, limit: int) -> 
     try:
         meta, name, chunks = read_placement(out / FILE)
     except FileNotFoundError as gone:
-        raise NoPlacementError("The files of this report's run no longer exist; run another report.") from gone
+        raise NoPlacementError(phrase("The files of this report's run no longer exist; run another report.")) from gone
     brokers = Brokers(meta["brokers"])
     states = [PartitionState(tuple(codes), factor, config, bool(un)) for codes, factor, config, un in meta["states"]]
     search = _Search(wanted, states, brokers)

@@ -7,23 +7,24 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
+from app.texts import phrase
 from kraft_core.storage.files import Sync, replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STAGES: Final = (
-    "starting Spark",
-    "reading the snapshot",
-    "counting partitions",
-    "counting replicas and leaders",
-    "losing each rack",
-    "losing pairs of brokers",
-    "listing violations",
-    "counting topics and leaders",
-    "making the default plan",
-    "reading the lake",
-    "writing the report",
+    str(phrase("starting Spark")),
+    str(phrase("reading the snapshot")),
+    str(phrase("counting partitions")),
+    str(phrase("counting replicas and leaders")),
+    str(phrase("losing each rack")),
+    str(phrase("losing pairs of brokers")),
+    str(phrase("listing violations")),
+    str(phrase("counting topics and leaders")),
+    str(phrase("making the default plan")),
+    str(phrase("reading the lake")),
+    str(phrase("writing the report")),
 )
 
 

@@ -32,6 +32,7 @@ from app.reports.java import JavaMissingError, find_java
 from app.reports.job_process import ReportSettings, end_job, start_job
 from app.reports.webhooks import store_result
 from app.tasks import cancel_tasks
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 
 log = structlog.get_logger(__name__)
@@ -115,7 +116,7 @@ class ReportRunner:
         """
         source = self._image()
         if source is None:
-            raise NoImageError("No metadata yet: the quorum has not been reached.")
+            raise NoImageError(phrase("No metadata yet: the quorum has not been reached."))
         run_id = await self._database.write(create, *args, **kwargs)
         if run_id is not None:
             self._run_id = run_id
@@ -125,7 +126,7 @@ class ReportRunner:
     async def check(self, requested_by: str) -> None:
         """Raise what `run_now` would raise: NoImageError or ReportBusyError."""
         if self._image() is None:
-            raise NoImageError("No metadata yet: the quorum has not been reached.")
+            raise NoImageError(phrase("No metadata yet: the quorum has not been reached."))
         await self._database.dry_run(store.create_run, requested_by)
 
     async def check_cancel(self, run_id: int, by: str) -> bool:

@@ -11,13 +11,14 @@ from sqlalchemy.orm import Session, defer
 from app.db.base import utc_now
 from app.reports.leases import end_expired, lease_end, lock_creation
 from app.reports.models import ACTIVE_STATES, ReportRun, ReportSchedule
+from app.texts import phrase
 
 
 class ReportBusyError(Exception):
     """A report is running; only one may run at a time. `run_id` is its id."""
 
     def __init__(self, run_id: int) -> None:
-        super().__init__(f"Report run {run_id} is in progress; wait for it or cancel it.")
+        super().__init__(phrase("Report run %(id)s is in progress; wait for it or cancel it.", id=run_id))
         self.run_id = run_id
 
 

@@ -26,6 +26,7 @@ from sqlalchemy.orm import Session
 
 from app.reports import leases, store
 from app.reports.models import ReportRun, ReportSchedule, ReportWebhook
+from app.texts import phrase
 
 DELAYS_SECONDS: Final = (10, 60, 300, 1800, 7200)
 """Delays before the second to the last attempt."""
@@ -67,17 +68,29 @@ class WebhookSettings:
     def check(self, url: str) -> None:
         """Raise InvalidWebhookError if this address must not be called."""
         if not self.secret or not self.hosts:
-            raise InvalidWebhookError("webhooks are off: set webhook_secret and webhook_hosts in the configuration")
+            raise InvalidWebhookError(
+                phrase("webhooks are off: set webhook_secret and webhook_hosts in the configuration")
+            )
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as wrong:
-            raise InvalidWebhookError(f"'{url}' is not an address: {wrong}") from wrong
+            raise InvalidWebhookError(
+                phrase("'%(url)s' is not an address: %(reason)s", url=url, reason=str(wrong))
+            ) from wrong
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
-            raise InvalidWebhookError(f"'{url}' must be http:// or https:// with a host and without a user")
+            raise InvalidWebhookError(
+                phrase("'%(url)s' must be http:// or https:// with a host and without a user", url=url)
+            )
         names = {parts.hostname, f"{parts.hostname}:{port or (443 if parts.scheme == 'https' else 80)}"}
         if names.isdisjoint(host.lower() for host in self.hosts):
-            raise InvalidWebhookError(f"host '{parts.netloc}' is not in webhook_hosts: {', '.join(self.hosts)}")
+            raise InvalidWebhookError(
+                phrase(
+                    "host '%(host)s' is not in webhook_hosts: %(hosts)s",
+                    host=parts.netloc,
+                    hosts=", ".join(self.hosts),
+                )
+            )
 
 
 def _numbers(verdict: Mapping[str, Any]) -> dict[str, int]:
@@ -139,7 +152,7 @@ def claim(session: Session, now: dt.datetime) -> ReportWebhook | None:
     session.execute(
         update(ReportWebhook)
         .where(ReportWebhook.state == "sending", ReportWebhook.due_at <= now)
-        .values(state="unconfirmed", error="The web process ended while it sent the request.")
+        .values(state="unconfirmed", error=str(phrase("The web process ended while it sent the request.")))
     )
     waiting = select(ReportWebhook).where(ReportWebhook.state == "waiting", ReportWebhook.due_at <= now)
     found = session.scalar(waiting.order_by(ReportWebhook.run_id).limit(1).with_for_update(skip_locked=True))
@@ -225,9 +238,9 @@ def send(url: str, body: str, settings: WebhookSettings, seconds: int, report: s
     except InvalidWebhookError as refused:
         return Attempt("failed", error=str(refused))
     except NotSentError as early:
-        return Attempt("waiting", error=f"no connection: {early}")
+        return Attempt("waiting", error=str(phrase("no connection: %(reason)s", reason=str(early))))
     except UnconfirmedError as late:
-        return Attempt("unconfirmed", error=f"no answer: {late}")
+        return Attempt("unconfirmed", error=str(phrase("no answer: %(reason)s", reason=str(late))))
     if 200 <= status < 300:
         return Attempt("delivered", status)
     state = "waiting" if status in RETRY_STATUSES or status >= 500 else "failed"

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.reports.aggregates import Brokers
 from app.reports.states import VERDICTS, Outcomes, PartitionState
+from app.texts import phrase
 
 PARTITIONS_LISTED = 100
 
@@ -39,11 +40,13 @@ def lost_brokers(body: Mapping[str, Any], brokers: str, racks: str) -> Lost:
     named = {racks} if racks in known else _items(racks)
     single = _items(brokers)
     for broker in sorted(single - rack_of.keys()):
-        raise UnknownDomainError(f"broker '{broker[:40]}' is not in the report.")
+        raise UnknownDomainError(phrase("broker '%(id)s' is not in the report.", id=broker[:40]))
     for rack in sorted(named - known):
-        raise UnknownDomainError(f"rack '{rack[:40]}' is not in the report; it has {_some(known)}.")
+        raise UnknownDomainError(
+            phrase("rack '%(rack)s' is not in the report; it has %(racks)s.", rack=rack[:40], racks=_some(known))
+        )
     if not single and not named:
-        raise UnknownDomainError("'brokers' or 'racks' must name what is lost.")
+        raise UnknownDomainError(phrase("'brokers' or 'racks' must name what is lost."))
     dead = {int(broker) for broker, rack in rack_of.items() if broker in single or rack in named}
     return Lost(tuple(sorted(named)), tuple(sorted(dead)), not single)
 
@@ -70,7 +73,9 @@ def what_if(out: Path, body: Mapping[str, Any], lost: Lost) -> dict[str, Any]:
         found = {"source": "placement", **_from_placement(out, set(lost.brokers))}
     except FileNotFoundError as gone:
         if not lost.only_racks or not body.get("cube"):
-            raise NoPlacementError("The files of this report's run no longer exist; run another report.") from gone
+            raise NoPlacementError(
+                phrase("The files of this report's run no longer exist; run another report.")
+            ) from gone
         found = {"source": "cube", **_from_cube(body["cube"], set(lost.racks))}
     return {"racks": list(lost.racks), "brokers": list(lost.brokers), **found}
 

@@ -291,7 +291,7 @@ def _event(stored: PlanEvent) -> dict[str, Any]:
         "at": _ms(stored.at),
         "event": stored.kind,
         "actor": stored.actor,
-        "text": sentence(stored.kind, stored.detail),
+        "text": str(sentence(stored.kind, stored.detail)),
     }
 
 

@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from app.http.locations import located
 from app.rest.schemas.base import DryRunData
+from app.texts import plain
 
 OFFSET_HEADER: Final = "X-Metadata-Offset"
 DRY_RUN: Final[dict[int | str, dict[str, Any]]] = {200: {"model": DryRunData, "description": "a dry run"}}
@@ -20,7 +21,10 @@ PlannedChange = tuple[str, object, object]
 def answer(body: Any, offset: int | None, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return JSON with the offset that it reflects, or at which the change was committed."""
     return Response(
-        msgspec.json.encode(body), status, media_type="application/json", headers={**_at(offset), **(headers or {})}
+        msgspec.json.encode(body, enc_hook=plain),
+        status,
+        media_type="application/json",
+        headers={**_at(offset), **(headers or {})},
     )
 
 

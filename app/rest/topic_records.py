@@ -33,6 +33,7 @@ from app.rest.schemas.topic_records import (
 )
 from app.rest.view import View, ViewDep
 from app.services import Reader, RecordReader, RecordWriter, ServicesDep
+from app.texts import plain
 from kraft_core.clients.consumer.clipping_decoder import ClippedRecord
 from kraft_core.clients.consumer.uniform_records import Raw
 from kraft_core.clients.producer.future_record_metadata import RecordMetadata
@@ -96,7 +97,9 @@ async def produce(
         if isinstance(result, ApiError):
             raise result
         return answer({**result, "validated": True} if validate_only else result, None)
-    lines = [msgspec.json.encode(_failure(each) if isinstance(each, ApiError) else each) for each in results]
+    lines = [
+        msgspec.json.encode(_failure(each) if isinstance(each, ApiError) else each, enc_hook=plain) for each in results
+    ]
     return Response(b"\n".join(lines) + b"\n", media_type="application/json")
 
 

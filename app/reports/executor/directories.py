@@ -12,6 +12,7 @@ from app.cluster.log_dirs import NOT_ASKED, LogDir, LogDirs
 from app.cluster.partitions import Partition
 from app.reports.executor.plan import Row
 from app.reports.proposals.layout import DirectorySpace
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 
 Answers = Mapping[int, LogDirs]
@@ -93,14 +94,24 @@ def unusable(answers: Answers, broker_id: int, path: str) -> str | None:
     """Return why replicas of a log directory cannot be read or written, as a sentence; None if they can."""
     told = answers.get(broker_id, NOT_ASKED)
     if told.asked_at is None:
-        why = f": {told.error}" if told.error else ""
-        return f"Broker {broker_id} has not told its log directories{why}."
+        if told.error:
+            text = phrase("Broker %(id)s has not told its log directories: %(error)s.", id=broker_id, error=told.error)
+        else:
+            text = phrase("Broker %(id)s has not told its log directories.", id=broker_id)
+        return str(text)
     directory = told.directory(path)
     if directory is None:
         known = ", ".join(sorted(each.path for each in told.dirs))
-        return f"Broker {broker_id} has no log directory '{path[:200]}'; it has {known}."
+        text = phrase(
+            "Broker %(id)s has no log directory '%(path)s'; it has %(paths)s.",
+            id=broker_id,
+            path=path[:200],
+            paths=known,
+        )
+        return str(text)
     if directory.error:
-        return f"Log directory {path} of broker {broker_id} is offline: {directory.error}"
+        values = {"path": path, "id": broker_id, "error": directory.error}
+        return str(phrase("Log directory %(path)s of broker %(id)s is offline: %(error)s", **values))
     return None
 
 
@@ -114,13 +125,18 @@ def problem(answers: Answers, broker_id: int, path: str, needed_bytes: int) -> s
     if directory is None:
         return found
     if directory.is_cordoned:
-        return f"Log directory {path} of broker {broker_id} is cordoned."
+        return str(phrase("Log directory %(path)s of broker %(id)s is cordoned.", path=path, id=broker_id))
     room = room_bytes(directory)
     if room is not None and needed_bytes > room:
-        return (
-            f"Log directory {path} of broker {broker_id} is too small: {needed_bytes} bytes are needed, and "
-            f"{room} may be used."
+        text = phrase(
+            "Log directory %(path)s of broker %(id)s is too small: "
+            "%(needed)s bytes are needed, and %(room)s may be used.",
+            path=path,
+            id=broker_id,
+            needed=needed_bytes,
+            room=room,
         )
+        return str(text)
     return None
 
 

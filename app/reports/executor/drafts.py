@@ -7,6 +7,7 @@ from app.reports.executor.directories import Answers, problem
 from app.reports.executor.plan import MOVED, Row, named_dirs
 from app.reports.executor.plan_text import PlanError, PlanText
 from app.reports.sizes import partition_size
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -77,6 +78,6 @@ def rollback_rows(image: MetadataImage, rows: Iterable[Row], answers: Answers) -
     """Return the rows that bring the moved partitions of a plan back. Raises PlanError when there are none."""
     moved = [row for row in rows if row.state == MOVED]
     if not moved:
-        raise PlanError("The plan has moved no partition, so there is nothing to bring back.")
+        raise PlanError(phrase("The plan has moved no partition, so there is nothing to bring back."))
     log_dirs = {row.key: row.original_log_dirs for row in moved if named_dirs(row.original, row.original_log_dirs)}
     return rows_of_plan(image, PlanText({row.key: row.original for row in moved}, log_dirs), answers)

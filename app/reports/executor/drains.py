@@ -17,6 +17,7 @@ from app.reports.proposals.options import DRAIN, InvalidOptionsError, Options
 from app.reports.proposals.planner import propose
 from app.reports.proposals.proposal import IN_FLIGHT, OFFLINE, UNSOLVED_REASONS, Proposal
 from app.reports.sizes import directory_space, partition_sizes
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.metadata_version import is_cordoned_log_dirs_supported
 from kraft_core.protocol.uuids import uuid_to_text
@@ -32,11 +33,11 @@ def propose_again(image: MetadataImage, step: PlanAgain, answers: Answers) -> Ma
     try:
         rows, numbers = drained_rows(image, step.brokers, step.log_dirs, answers)
     except PlanError as refused:
-        raise DrainRefusedError(f"The replicas cannot be moved: {refused}") from refused
+        raise DrainRefusedError(phrase("The replicas cannot be moved: %(reason)s", reason=str(refused))) from refused
     lasting = [each for each in numbers["unsolved"] if each["reason"] not in _TRANSIENT]
     if lasting and not rows:
         reasons = "; ".join(f"{each['text']} ({each['count']})" for each in lasting)
-        raise DrainRefusedError(f"The replicas cannot be moved: {reasons}.")
+        raise DrainRefusedError(phrase("The replicas cannot be moved: %(reasons)s.", reasons=reasons))
     return {row.key: row for row in rows}
 
 
@@ -46,14 +47,17 @@ def check_drain(image: MetadataImage, brokers: Sequence[int], log_dirs: Sequence
     unknown = [each for each in named if each not in image.cluster.brokers]
     if not named or unknown:
         known = ", ".join(map(str, sorted(image.cluster.brokers)))
-        wrong = f"Broker {unknown[0]} is not registered" if unknown else "No broker is named"
-        raise PlanError(f"{wrong}; registered: {known}.")
+        if unknown:
+            raise PlanError(phrase("Broker %(id)s is not registered; registered: %(ids)s.", id=unknown[0], ids=known))
+        raise PlanError(phrase("No broker is named; registered: %(ids)s.", ids=known))
     if brokers and log_dirs:
-        raise PlanError("A drain empties either brokers or log directories, not both.")
+        raise PlanError(phrase("A drain empties either brokers or log directories, not both."))
     if not is_cordoned_log_dirs_supported(image.features.metadata_version or 0):
         raise PlanError(
-            "A drain cordons its brokers, which needs metadata.version 30 (4.3-IV0); "
-            f"the cluster has {image.features.metadata_version}."
+            phrase(
+                "A drain cordons its brokers, which needs metadata.version 30 (4.3-IV0); the cluster has %(version)s.",
+                version=image.features.metadata_version,
+            )
         )
 
 
@@ -66,7 +70,7 @@ def proposed_rows(image: MetadataImage, options: Options, answers: Answers) -> t
     """
     rows, numbers = _proposed(image, options, answers)
     if not rows:
-        raise PlanError("The planner proposes no change: the goals are reached as far as they can be.")
+        raise PlanError(phrase("The planner proposes no change: the goals are reached as far as they can be."))
     return rows, numbers
 
 

@@ -76,6 +76,7 @@ from app.reports.executor.throttles import (
     wanted_lists,
     wanted_rates,
 )
+from app.texts import phrase, phrases
 from kraft_core.configs.config_resource import BROKER
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage
 
@@ -185,7 +186,7 @@ class _Turn:
         directories = held_in(self._image, self._answers, self.plan.drain_log_dirs)
         unknown = [where for where, count in directories.items() if count is None]
         if unknown:
-            self.plan = replace(self.plan, waits_for=f"Broker {unknown[0][0]} has not told what {unknown[0][1]} holds.")
+            self.plan = replace(self.plan, waits_for=_not_told(*unknown[0]))
             return None
         held = _left_texts(replicas_left(self._image, self.plan.drain), directories)
         if held:
@@ -196,7 +197,9 @@ class _Turn:
         failed = self._in(FAILED)
         if failed:
             shown = ", ".join(f"{row.topic}-{row.partition}" for row in failed[:5])
-            return self._elect(PLAN_FAILED, f"{len(failed)} partitions failed: {shown}.")
+            return self._elect(
+                PLAN_FAILED, str(phrase("%(count)s partitions failed: %(names)s.", count=len(failed), names=shown))
+            )
         return self._elect(DONE, None)
 
     def _elect(self, ending: str, reason: str | None) -> Step | None:
@@ -225,7 +228,7 @@ class _Turn:
                 return Unregister(ready[0])
             if left:
                 ids = ", ".join(map(str, left))
-                waits = f"Broker {ids} is empty. It is unregistered once it has been stopped."
+                waits = str(phrase("Broker %(ids)s is empty. It is unregistered once it has been stopped.", ids=ids))
                 self.plan = replace(self.plan, waits_for=waits)
                 return None
         assert self.plan.ending is not None, "set before anything is cleared"
@@ -292,7 +295,8 @@ class _Turn:
             if known.state == SETTING:
                 return Cordon(broker_id, known.ours[-1])
             if known.state == SET and not self._is_cordoned(broker):
-                self.plan = replace(self.plan, waits_for=f"Broker {broker_id} has not confirmed its cordon yet.")
+                waits = str(phrase("Broker %(id)s has not confirmed its cordon yet.", id=broker_id))
+                self.plan = replace(self.plan, waits_for=waits)
         return None
 
     def _is_cordoned(self, broker: BrokerRegistration) -> bool:
@@ -313,8 +317,10 @@ class _Turn:
         if set(known) - outside:
             self.plan = replace(self.plan, known_under_min=tuple(each for each in known if each in outside))
         if new and self.plan.pause_on_under_min:
-            more = f" and {len(new) - 5} more" if len(new) > 5 else ""
-            reason = f"Paused: {', '.join(new[:5])}{more} went under min ISR, outside of this plan."
+            named = ", ".join(new[:5])
+            if len(new) > 5:
+                named = phrase("%(names)s and %(more)s more", names=named, more=len(new) - 5)
+            reason = str(phrase("Paused: %(names)s went under min ISR, outside of this plan.", names=named))
             self.plan = replace(self.plan, state=PAUSED, reasons=(*self.plan.reasons, reason))
 
     def _chosen(self) -> list[Row]:
@@ -350,14 +356,31 @@ def planned_again(execution: Execution, rows: Mapping[Partition, Row]) -> Decisi
 
 def _waiting_text(item: tuple[str, int]) -> str:
     reason, count = item
-    return f"{reason} ({count} partition{'' if count == 1 else 's'} waiting)"
+    return str(
+        phrases(
+            "%(reason)s (%(count)s partition waiting)",
+            "%(reason)s (%(count)s partitions waiting)",
+            count,
+            reason=reason,
+        )
+    )
+
+
+def _not_told(broker_id: int, path: str) -> str:
+    return str(phrase("Broker %(id)s has not told what %(path)s holds.", id=broker_id, path=path))
 
 
 def _left_texts(brokers: Mapping[int, int], directories: Mapping[tuple[int, str], int | None]) -> str:
     """Return which brokers and log directories still hold replicas, "" if none does."""
-    named = {f"Broker {broker}": count for broker, count in sorted(brokers.items())}
-    named |= {f"{path} of broker {broker}": count for (broker, path), count in sorted(directories.items()) if count}
-    return " ".join(f"{name} still holds {count} replica{'' if count == 1 else 's'}." for name, count in named.items())
+    named = {phrase("Broker %(id)s", id=broker): count for broker, count in sorted(brokers.items())}
+    for (broker, path), count in sorted(directories.items()):
+        if count:
+            named[phrase("%(path)s of broker %(id)s", path=path, id=broker)] = count
+    texts = [
+        phrases("%(name)s still holds %(count)s replica.", "%(name)s still holds %(count)s replicas.", count, name=name)
+        for name, count in named.items()
+    ]
+    return " ".join(texts)
 
 
 def asked_brokers(execution: Execution) -> tuple[frozenset[int], bool]:
@@ -392,19 +415,20 @@ def carried_out(
             if error is None:
                 settings[key] = replace(execution.settings[key], state=SET)
             else:
-                plan = failing(plan, f"Broker {broker_id} cannot be cordoned: {error}")
+                reason = str(phrase("Broker %(id)s cannot be cordoned: %(error)s", id=broker_id, error=error))
+                plan = failing(plan, reason)
         case Reassign(wanted):
             rows = {key: _refused(execution.rows[key], error) for key, error in failures.items() if wanted[key]}
         case Place(_, undo):
             rows = {} if undo else {key: _refused(execution.rows[key], error) for key, error in failures.items()}
         case Elect():
             refused = [f"{topic}-{index}: {error}" for (topic, index), error in failures.items()]
-            reasons = (f"Not elected: {'; '.join(refused[:5])}",) if refused else ()
+            reasons = (str(phrase("Not elected: %(names)s", names="; ".join(refused[:5]))),) if refused else ()
             plan = replace(plan, elected=True, reasons=(*plan.reasons, *reasons))
         case Unregister(broker_id):
             error = failed_resources.get((BROKER, str(broker_id)))
             if error is not None:
-                reason = f"Broker {broker_id} was not unregistered: {error}"
+                reason = str(phrase("Broker %(id)s was not unregistered: %(error)s", id=broker_id, error=error))
                 plan = replace(plan, reasons=(*plan.reasons, reason), ending=PLAN_FAILED)
         case PlanAgain():
             pass
@@ -427,9 +451,11 @@ def _altered(
                 execution.settings[key], state=not_done if (kind, name) in failed_resources else done
             )
     plan = execution.plan
-    verb = "cleared" if step.clears else "set"
     for (_, name), error in failed_resources.items():
-        reason = f"A throttle of {name} could not be {verb}: {error}"
+        if step.clears:
+            reason = str(phrase("A throttle of %(name)s could not be cleared: %(error)s", name=name, error=error))
+        else:
+            reason = str(phrase("A throttle of %(name)s could not be set: %(error)s", name=name, error=error))
         plan = replace(plan, reasons=(*plan.reasons, reason)) if step.clears else failing(plan, reason)
     return plan, settings
 

@@ -33,6 +33,7 @@ from app.reports.executor.plan import (
     copying_brokers,
 )
 from app.reports.executor.story import Event
+from app.texts import phrase
 
 MOVES_PER_BROKER: Final = 5
 STUCK_MINUTES: Final = 10
@@ -267,7 +268,7 @@ def start(session: Session, cluster_id: str, plan_id: int, by: str) -> PlanRecor
     )
     if other is not None and other != plan_id:
         raise PlanStateError(
-            f"Plan {other} is being executed. Wait for its end, or cancel it, before you start another."
+            phrase("Plan %(id)s is being executed. Wait for its end, or cancel it, before you start another.", id=other)
         )
     values: dict[str, Any] = {"state": RUNNING, "started_by": by, "started_at": utc_now()}
     return _changed(session, cluster_id, plan_id, (APPROVED,), "started", by, **values)

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from app.cluster.partitions import Partition
 from app.reports.executor.directories import (
@@ -24,7 +25,13 @@ from app.reports.executor.plan import (
     UNDONE,
     Row,
 )
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
+
+_GONE: Final = str(phrase("The partition does not exist any more."))
+_CANCELLED_ELSEWHERE: Final = str(phrase("The reassignment was cancelled outside of this plan."))
+_IN_OTHER_DIRECTORY: Final = str(phrase("The replicas have moved, but not all are in the wanted log directory."))
+_IN_PROGRESS: Final = str(phrase("Another reassignment of the partition is in progress."))
 
 
 def observed(row: Row, image: MetadataImage, now: dt.datetime, answers: Answers) -> Row:
@@ -33,13 +40,13 @@ def observed(row: Row, image: MetadataImage, now: dt.datetime, answers: Answers)
         return row
     found = row.registration(image)
     if found is None:
-        return replace(row, state=STALE, error="The partition does not exist any more.")
+        return replace(row, state=STALE, error=_GONE)
     if not found.is_reassigning:
         return _arrived(row, found.replicas, image, now, answers)
     target = {each for each in found.replicas if each not in found.removing_replicas}
     if target != set(row.proposed):
         replicas = ", ".join(map(str, sorted(target)))
-        error = f"Another reassignment, to {replicas}, has replaced this one."
+        error = str(phrase("Another reassignment, to %(replicas)s, has replaced this one.", replicas=replicas))
         return replace(row, state={BEGINNING: STALE, MOVING: FAILED, UNDOING: UNDONE}[row.state], error=error)
     return _advanced(row, len(set(row.adding) & set(found.isr)), copied_bytes(row, found.isr, answers), now)
 
@@ -69,14 +76,14 @@ def _arrived(row: Row, replicas: tuple[int, ...], image: MetadataImage, now: dt.
             return row  # cancelled, but in another order: the original one is still to be requested
         return replace(row, state=UNDONE, caught_up=0)
     if row.state == MOVING:
-        return replace(row, state=FAILED, error="The reassignment was cancelled outside of this plan.")
+        return replace(row, state=FAILED, error=_CANCELLED_ELSEWHERE)
     return row if replicas == row.original else replace(row, state=STALE, error=_stale_text(replicas))
 
 
 def _put_back(row: Row, image: MetadataImage, answers: Answers) -> Row:
     if not is_put_back(row, image, answers, row.changed_at):
         return row
-    error = "The replicas have moved, but not all are in the wanted log directory." if row.adding else None
+    error = _IN_OTHER_DIRECTORY if row.adding else None
     return replace(row, state=UNDONE, caught_up=0, copied_bytes=0, error=error)
 
 
@@ -84,24 +91,25 @@ def checked(row: Row, image: MetadataImage, answers: Answers) -> Row:
     """Return a pending row, with a final state if the partition is not as the plan was made for."""
     found = row.registration(image)
     if found is None:
-        return replace(row, state=STALE, error="The partition does not exist any more.")
+        return replace(row, state=STALE, error=_GONE)
     if found.is_reassigning:
         target = {each for each in found.replicas if each not in found.removing_replicas}
         if target == set(row.proposed):
             return replace(row, state=MOVING)
-        return replace(row, state=STALE, error="Another reassignment of the partition is in progress.")
+        return replace(row, state=STALE, error=_IN_PROGRESS)
     if found.replicas == row.proposed and is_placed(row, answers):
         return replace(row, state=UNCHANGED)
     if found.replicas not in {row.original, row.proposed}:
         return replace(row, state=STALE, error=_stale_text(found.replicas))
     missing = [each for each in row.adding if each not in image.cluster.brokers]
     if missing:
-        return replace(row, state=FAILED, error=f"Broker {missing[0]} is not registered.")
+        return replace(row, state=FAILED, error=str(phrase("Broker %(id)s is not registered.", id=missing[0])))
     return row
 
 
 def _stale_text(replicas: Iterable[int]) -> str:
-    return f"The replicas are {', '.join(map(str, replicas))} now, not those that the plan was made for."
+    named = ", ".join(map(str, replicas))
+    return str(phrase("The replicas are %(replicas)s now, not those that the plan was made for.", replicas=named))
 
 
 def obstacle(row: Row, image: MetadataImage, answers: Answers) -> str | None:
@@ -112,19 +120,19 @@ def obstacle(row: Row, image: MetadataImage, answers: Answers) -> str | None:
     for broker_id in row.relocated:
         broker = image.cluster.brokers.get(broker_id)
         if broker is None or not broker.active:
-            return f"Broker {broker_id} is down."
+            return str(phrase("Broker %(id)s is down.", id=broker_id))
     for broker_id in row.adding:
         broker = image.cluster.brokers[broker_id]
         if not broker.active:
-            return f"Broker {broker_id} is down."
+            return str(phrase("Broker %(id)s is down.", id=broker_id))
         if not broker.has_uncordoned_dirs():
-            return f"Broker {broker_id} is cordoned."
+            return str(phrase("Broker %(id)s is cordoned.", id=broker_id))
     for broker_id, path in row.wanted_dirs.items():
         held = problem(answers, broker_id, path, row.size_bytes or 0) if broker_id in row.copies else None
         if held is not None:
             return held
     found = row.registration(image)
-    return "They have no leader." if row.adding and (found is None or not found.has_leader) else None
+    return str(phrase("They have no leader.")) if row.adding and (found is None or not found.has_leader) else None
 
 
 def to_elect(rows: Iterable[Row], image: MetadataImage) -> tuple[Partition, ...]:

@@ -18,6 +18,7 @@ from app.reports.executor.plan_text import PlanError
 from app.reports.proposals.layout import layout_from_image
 from app.reports.proposals.options import Options
 from app.reports.sizes import partition_sizes
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 
 Draft = tuple[list[Row], dict[str, Any]]
@@ -70,7 +71,7 @@ async def _drafted(work: Callable[[], Draft]) -> Draft:
     try:
         return await _planned(work)
     except (ForkFailedError, OSError) as failed:
-        raise PlanError(f"No plan could be made: {failed}") from failed
+        raise PlanError(phrase("No plan could be made: %(reason)s", reason=str(failed))) from failed
 
 
 async def _planned(work: Callable[[], Draft]) -> Draft:

@@ -7,6 +7,7 @@ from app.cluster.partitions import Partition
 from app.reports.executor.plan import Row
 from app.reports.executor.plan_text import PlanError
 from app.reports.proposals.formats import REASSIGN, ROLLBACK
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.uuids import uuid_to_text
 
@@ -21,7 +22,10 @@ def report_rows(image: MetadataImage, folder: Path) -> list[Row]:
         proposed, original = _read(folder / REASSIGN), _read(folder / ROLLBACK)
     except FileNotFoundError:
         raise PlanError(
-            "The report has no plan: it was refused or not made, or its files were removed by age. Run another report."
+            phrase(
+                "The report has no plan: it was refused or not made, or its files were removed by age. "
+                "Run another report."
+            )
         ) from None
     rows = []
     for (name, index), replicas in proposed.items():
@@ -37,7 +41,7 @@ def report_rows(image: MetadataImage, folder: Path) -> list[Row]:
                 )
             )
     if not rows:
-        raise PlanError("The plan of the report changes nothing.")
+        raise PlanError(phrase("The plan of the report changes nothing."))
     return rows
 
 

@@ -12,7 +12,6 @@ from app.reports.executor.plan import (
     CANCELLING,
     CLEARED,
     FAILED,
-    FINISH,
     LEFT,
     MOVED,
     MOVING,
@@ -29,21 +28,15 @@ from app.reports.executor.plan import (
     Row,
 )
 from app.reports.executor.throttles import CORDONED
+from app.texts import Text, joined, phrase, phrases, recognised
 from kraft_core.configs.config_resource import BROKER, TOPIC
 
 NAMED_MAX: Final = 5
 """Partitions that an event names; the others are counted."""
 ROWS: Final = "rows"
 """Kind of the events about partitions, which are added up while they follow each other closely."""
-WORDS: Final = {
-    "begun": "began to move",
-    MOVED: "moved",
-    UNCHANGED: "{was} placed so already",
-    FAILED: "failed",
-    STALE: "{was} skipped, since {it} had changed",
-    UNDONE: "returned to {its} original replicas",
-    SKIPPED: "{was} left as {it} {was}",
-}
+TOLD: Final = ("begun", MOVED, UNCHANGED, FAILED, STALE, UNDONE, SKIPPED)
+"""What is told of partitions, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +90,7 @@ def _rows(before: Execution, decision: Decision) -> dict[str, Any]:
         if then == row.state:
             continue
         state = "begun" if row.state == BEGINNING or (row.state == MOVING and then == PENDING) else row.state
-        if state in WORDS:
+        if state in TOLD:
             each = found.setdefault(state, {"count": 0, "names": []})
             each["count"] += 1
             if len(each["names"]) < NAMED_MAX:
@@ -157,109 +150,207 @@ def stuck_event(keys: Iterable[Partition], minutes: int) -> Event:
 # sentences
 
 
-def sentence(kind: str, detail: Mapping[str, Any]) -> str:
+def sentence(kind: str, detail: Mapping[str, Any]) -> Text:
     """Return an event in words, without the one who caused it."""
     match kind:
         case "made":
-            return f"Saved as a draft with {_count(detail['partitions'], 'partition')}{_ORIGINS[detail['origin']]}."
-        case "approved" | "started" | "resumed":
-            return f"{kind.capitalize()}."
+            return _made(detail)
+        case "approved":
+            return phrase("Approved.")
+        case "started":
+            return phrase("Started.")
+        case "resumed":
+            return phrase("Resumed.")
         case "paused":
-            return " ".join(detail.get("reasons") or ["Paused: no further partition begins."])
+            return _with(None, detail.get("reasons") or [phrase("Paused: no further partition begins.")])
         case "cancelled":
-            return _CANCELLED.get(detail.get("begun") or "", "Cancelled before it was started.")
+            return _cancelled(detail)
         case "changed":
-            return "Changed: " + "; ".join(f"{name} from {was} to {now}" for name, was, now in detail["values"]) + "."
+            changes = [
+                phrase("%(name)s from %(was)s to %(now)s", name=recognised(str(name)), was=was, now=now)
+                for name, was, now in detail["values"]
+            ]
+            return phrase("Changed: %(changes)s.", changes=joined("; ", changes))
         case "throttled":
             return _throttled(detail)
         case "unthrottled":
-            left = detail["left"]
-            kept = f"; {_count(left, 'config')} left, since somebody else has changed them" if left else ""
-            return f"Throttles cleared: {_count(detail['cleared'], 'config')} as before{kept}."
+            cleared, left = _configs(detail["cleared"]), _configs(detail["left"])
+            if not detail["left"]:
+                return phrase("Throttles cleared: %(cleared)s as before.", cleared=cleared)
+            return phrase(
+                "Throttles cleared: %(cleared)s as before; %(left)s left, since somebody else has changed them.",
+                cleared=cleared,
+                left=left,
+            )
         case "cordoned":
-            return f"Broker {detail['broker']} cordoned: no new replica is placed there."
+            return phrase("Broker %(id)s cordoned: no new replica is placed there.", id=detail["broker"])
         case "uncordoned":
-            return f"The cordon of broker {detail['broker']} is as before."
+            return phrase("The cordon of broker %(id)s is as before.", id=detail["broker"])
         case "rows":
-            return " ".join(_rows_sentence(state, detail[state]) for state in WORDS if state in detail)
+            return joined(" ", [_rows_sentence(state, detail[state]) for state in TOLD if state in detail])
         case "stuck":
-            return f"{_some(detail)} without progress for {detail['minutes']} min."
+            return phrase(
+                "%(partitions)s without progress for %(minutes)s min.",
+                partitions=_some(detail),
+                minutes=detail["minutes"],
+            )
         case "planned":
-            return f"Planned again: {_count(detail['partitions'], 'partition')} came to what is drained meanwhile."
+            return phrase(
+                "Planned again: %(partitions)s came to what is drained meanwhile.",
+                partitions=_partitions(detail["partitions"]),
+            )
         case "failing":
-            return " ".join(["The plan fails, and what moves returns.", *detail["reasons"]])
+            return _with(phrase("The plan fails, and what moves returns."), detail["reasons"])
         case "elected":
-            return " ".join(["Preferred leaders elected where they changed.", *detail["reasons"]])
+            return _with(phrase("Preferred leaders elected where they changed."), detail["reasons"])
         case "waits":
-            return f"Waits: {detail['text']}"
+            return phrase("Waits: %(reason)s", reason=recognised(detail["text"]))
         case "continued":
-            return "Another web process continues the plan, or the same one after a break."
+            return phrase("Another web process continues the plan, or the same one after a break.")
         case "ended":
             return _ended(detail)
-    return " ".join(detail.get("reasons", ()))
+    return _with(None, detail.get("reasons", ()))
 
 
-_ORIGINS: Final = {
-    "pasted": ", with replicas that were typed or pasted",
-    "report": ", as a report proposed",
-    "options": ", as the planner proposed",
-    "drain": ", to drain",
-    "rollback": ", to bring another plan back",
-}
-_CANCELLED: Final = {
-    "undo": "Cancelled: partitions that move return to their original replicas.",
-    FINISH: "Cancelled: partitions that move arrive, no further one begins.",
-}
+def _with(first: str | None, reasons: Iterable[str]) -> Text:
+    """Return a sentence and the stored reasons after it."""
+    return joined(" ", [*([] if first is None else [first]), *map(recognised, reasons)])
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _made(detail: Mapping[str, Any]) -> Text:
+    partitions = _partitions(detail["partitions"])
+    match detail["origin"]:
+        case "pasted":
+            return phrase(
+                "Saved as a draft with %(partitions)s, with replicas that were typed or pasted.", partitions=partitions
+            )
+        case "report":
+            return phrase("Saved as a draft with %(partitions)s, as a report proposed.", partitions=partitions)
+        case "options":
+            return phrase("Saved as a draft with %(partitions)s, as the planner proposed.", partitions=partitions)
+        case "drain":
+            return phrase("Saved as a draft with %(partitions)s, to drain.", partitions=partitions)
+    return phrase("Saved as a draft with %(partitions)s, to bring another plan back.", partitions=partitions)
 
 
-def _some(each: Mapping[str, Any]) -> str:
+def _cancelled(detail: Mapping[str, Any]) -> Text:
+    match detail.get("begun"):
+        case "undo":
+            return phrase("Cancelled: partitions that move return to their original replicas.")
+        case "finish":
+            return phrase("Cancelled: partitions that move arrive, no further one begins.")
+    return phrase("Cancelled before it was started.")
+
+
+def _partitions(count: int) -> Text:
+    return phrases("%(count)s partition", "%(count)s partitions", count, count=f"{count:,}")
+
+
+def _configs(count: int) -> Text:
+    return phrases("%(count)s config", "%(count)s configs", count, count=f"{count:,}")
+
+
+def _some(each: Mapping[str, Any]) -> Text:
     """Return a count of partitions with the names of some."""
-    names = ", ".join(each["names"])
-    more = each["count"] - len(each["names"])
-    return f"{_count(each['count'], 'partition')} ({names}{f' and {more:,} more' if more else ''})"
+    partitions, more = _partitions(each["count"]), each["count"] - len(each["names"])
+    named = joined(", ", map(recognised, each["names"]))
+    if more:
+        named = phrase("%(names)s and %(more)s more", names=named, more=f"{more:,}")
+    return phrase("%(partitions)s (%(names)s)", partitions=partitions, names=named)
 
 
-def _rows_sentence(state: str, each: Mapping[str, Any]) -> str:
-    one = each["count"] == 1
-    words = WORDS[state].format(was="was" if one else "were", it="it" if one else "they", its="its" if one else "their")
-    return f"{_some(each)} {words}."
+def _rows_sentence(state: str, each: Mapping[str, Any]) -> Text:
+    count, some = each["count"], _some(each)
+    match state:
+        case "begun":
+            return phrase("%(partitions)s began to move.", partitions=some)
+        case "moved":
+            return phrase("%(partitions)s moved.", partitions=some)
+        case "unchanged":
+            return phrases(
+                "%(partitions)s was placed so already.",
+                "%(partitions)s were placed so already.",
+                count,
+                partitions=some,
+            )
+        case "failed":
+            return phrase("%(partitions)s failed.", partitions=some)
+        case "stale":
+            return phrases(
+                "%(partitions)s was skipped, since it had changed.",
+                "%(partitions)s were skipped, since they had changed.",
+                count,
+                partitions=some,
+            )
+        case "undone":
+            return phrases(
+                "%(partitions)s returned to its original replicas.",
+                "%(partitions)s returned to their original replicas.",
+                count,
+                partitions=some,
+            )
+    return phrases(
+        "%(partitions)s was left as it was.", "%(partitions)s were left as they were.", count, partitions=some
+    )
 
 
-def _throttled(detail: Mapping[str, Any]) -> str:
+def _throttled(detail: Mapping[str, Any]) -> Text:
     rate: int = detail["rate"] or 0
     scale, unit = next((each for each in _SCALES if rate >= each[0]), (1, "B/s"))
     parts = []
     brokers: Sequence[int] = detail["brokers"]
     if brokers:
-        listed = ", ".join(map(str, brokers[:20])) + (" and others" if len(brokers) > 20 else "")
-        parts.append(f"{rate / scale:.4g} {unit} on broker{'' if len(brokers) == 1 else 's'} {listed}")
+        listed: str = ", ".join(map(str, brokers[:20]))
+        if len(brokers) > 20:
+            listed = phrase("%(ids)s and others", ids=listed)
+        parts.append(
+            phrases(
+                "%(rate)s on broker %(ids)s",
+                "%(rate)s on brokers %(ids)s",
+                len(brokers),
+                rate=f"{rate / scale:.4g} {unit}",
+                ids=listed,
+            )
+        )
     if detail["topics"]:
-        parts.append(f"for {_count(detail['topics'], 'topic')}")
-    return f"Throttles set: {', '.join(parts)}."
+        count = detail["topics"]
+        parts.append(phrases("for %(count)s topic", "for %(count)s topics", count, count=f"{count:,}"))
+    return phrase("Throttles set: %(what)s.", what=joined(", ", parts))
 
 
 _SCALES: Final = ((2**30, "GiB/s"), (2**20, "MiB/s"), (2**10, "KiB/s"))
 
 
-def _ended(detail: Mapping[str, Any]) -> str:
+def _ended(detail: Mapping[str, Any]) -> Text:
     result = detail.get("result") or {}
     states: Mapping[str, int] = result.get("partitions") or {}
     total, placed = sum(states.values()), sum(states.get(each, 0) for each in (MOVED, UNCHANGED))
-    added = _count(result.get("replicas_added", 0), "replica")
-    seconds = result.get("seconds")
-    took = "" if seconds is None else f" in {_duration(seconds)}"
-    checked = f"{placed:,} of {_count(total, 'partition')} verified in place, {added} added{took}."
-    first = {"done": "Done", "failed": "Failed", "cancelled": "Cancelled"}[detail["state"]]
-    reasons = detail["reasons"] if detail["state"] == "failed" else ()
-    return " ".join([f"{first}: {checked}", *reasons])
+    added = result.get("replicas_added", 0)
+    values = {
+        "placed": f"{placed:,}",
+        "partitions": _partitions(total),
+        "replicas": phrases("%(count)s replica", "%(count)s replicas", added, count=f"{added:,}"),
+    }
+    if result.get("seconds") is None:
+        checked = phrase("%(placed)s of %(partitions)s verified in place, %(replicas)s added.", **values)
+    else:
+        checked = phrase(
+            "%(placed)s of %(partitions)s verified in place, %(replicas)s added in %(time)s.",
+            time=_duration(result["seconds"]),
+            **values,
+        )
+    match detail["state"]:
+        case "done":
+            return phrase("Done: %(what)s", what=checked)
+        case "cancelled":
+            return phrase("Cancelled: %(what)s", what=checked)
+    return _with(phrase("Failed: %(what)s", what=checked), detail["reasons"])
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float) -> Text:
     whole = round(seconds)
     if whole < 120:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 7_200 else f"{whole // 3_600} h {whole % 3_600 // 60} min"
+        return phrase("%(seconds)s s", seconds=whole)
+    if whole < 7_200:
+        return phrase("%(minutes)s min", minutes=whole // 60)
+    return phrase("%(hours)s h %(minutes)s min", hours=whole // 3_600, minutes=whole % 3_600 // 60)

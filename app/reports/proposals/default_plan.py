@@ -16,6 +16,7 @@ from app.reports.proposals.options import DEFAULT_OPTIONS
 from app.reports.proposals.planner import propose
 from app.reports.proposals.proposal import Proposal
 from app.reports.proposals.snapshot import layout_from_snapshot
+from app.texts import phrase
 from kraft_core.storage.files import replace_file
 
 MAX_PARTITIONS = 3_000_000
@@ -28,9 +29,11 @@ def make_default_plan(snapshot: Path, out: Path, partitions: int, offset: int, e
     A refused plan has no files. Takes about 6 s per million partitions. Raises OSError if the disk is full.
     """
     if partitions > MAX_PARTITIONS:
-        reason = (
-            f"The cluster has {partitions:,} partitions; a default plan is made for at most {MAX_PARTITIONS:,}. "
-            "Make a plan of its own on the page Plans or by REST."
+        reason = phrase(
+            "The cluster has %(count)s partitions; a default plan is made for at most %(most)s. "
+            "Make a plan of its own on the page Plans or by REST.",
+            count=f"{partitions:,}",
+            most=f"{MAX_PARTITIONS:,}",
         )
         return proposal_block(Proposal(options=DEFAULT_OPTIONS, offset=offset, epoch=epoch, refused=(reason,)))
     proposal = propose(layout_from_snapshot(snapshot), DEFAULT_OPTIONS)

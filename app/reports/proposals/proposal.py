@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from app.reports.proposals.options import Options
+from app.texts import phrase
 
 IN_FLIGHT: Final = "in_flight"
 OFFLINE: Final = "offline"
@@ -15,14 +16,18 @@ OUT_OF_BAND: Final = "out_of_band"
 BUDGET: Final = "budget"
 UNEVEN_BYTES: Final = "uneven_bytes"
 UNSOLVED_REASONS: Final = {
-    IN_FLIGHT: "a reassignment of the partition is in progress",
-    OFFLINE: "the partition has no leader to copy from",
-    EXCLUDED_TOPIC: "the topic is excluded",
-    NO_TARGET: "no eligible broker may take the replica: the rack rule, full disks or exclusions forbid the others",
-    TOO_FEW_BROKERS: "fewer brokers may hold replicas than the partition has replicas",
-    OUT_OF_BAND: "no allowed move brings the broker into its band",
-    UNEVEN_BYTES: "no allowed swap of two replicas in its rack brings the broker's bytes nearer to its share",
-    BUDGET: "the budget of moves or bytes is used up",
+    IN_FLIGHT: str(phrase("a reassignment of the partition is in progress")),
+    OFFLINE: str(phrase("the partition has no leader to copy from")),
+    EXCLUDED_TOPIC: str(phrase("the topic is excluded")),
+    NO_TARGET: str(
+        phrase("no eligible broker may take the replica: the rack rule, full disks or exclusions forbid the others")
+    ),
+    TOO_FEW_BROKERS: str(phrase("fewer brokers may hold replicas than the partition has replicas")),
+    OUT_OF_BAND: str(phrase("no allowed move brings the broker into its band")),
+    UNEVEN_BYTES: str(
+        phrase("no allowed swap of two replicas in its rack brings the broker's bytes nearer to its share")
+    ),
+    BUDGET: str(phrase("the budget of moves or bytes is used up")),
 }
 """Reason code to its sentence."""
 

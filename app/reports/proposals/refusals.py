@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from app.reports.proposals.layout import Layout
 from app.reports.proposals.options import DRAIN, LEADERS, MOVE, REPLICATION_FACTOR, Options
 from app.reports.proposals.rules import Rules
+from app.texts import phrase
 
 
 def refusals(layout: Layout, options: Options, rules: Rules, unknown: Sequence[int]) -> Iterator[str]:
@@ -16,10 +17,14 @@ def refusals(layout: Layout, options: Options, rules: Rules, unknown: Sequence[i
     if not layout.replicas:
         return
     if not rules.takers and options.goals != {LEADERS}:
-        yield "No broker may take replicas: every broker is fenced, shutting down, cordoned, full, drained or excluded."
+        yield phrase(
+            "No broker may take replicas: every broker is fenced, shutting down, cordoned, full, drained or excluded."
+        )
         return
     if rules.new is not None and not rules.new:
-        yield "There is no broker to expand to: every eligible broker has replicas, or those named may take none."
+        yield phrase(
+            "There is no broker to expand to: every eligible broker has replicas, or those named may take none."
+        )
     if options.goals & {DRAIN, REPLICATION_FACTOR, MOVE}:
         yield from _too_few(layout, options, rules)
     if unknown:
@@ -30,16 +35,17 @@ def _unknown_names(layout: Layout, options: Options) -> Iterator[str]:
     named = options.drain_brokers | options.expand_brokers | options.exclude_brokers | options.target_brokers
     named |= {broker for _, _, broker in options.drain_replicas}
     for broker in sorted(named - set(layout.index_of)):
-        yield f"Broker {broker} is not in the cluster."
+        yield phrase("Broker %(id)s is not in the cluster.", id=broker)
     racks = {broker.rack for broker in layout.brokers}
     for rack in sorted(options.drain_racks - racks):
-        yield f"No broker is in rack '{rack}'."
+        yield phrase("No broker is in rack '%(rack)s'.", rack=rack)
     topics = {topic.name for topic in layout.topics}
     for topic in sorted((options.topics or frozenset()) - topics):
-        yield f"Topic '{topic}' does not exist."
+        yield phrase("Topic '%(name)s' does not exist.", name=topic)
     if options.partitions is not None:
         unknown = options.partitions - set(map(layout.key, range(len(layout))))
-        yield from (f"Partition {topic}-{number} does not exist." for topic, number in sorted(unknown)[:5])
+        for topic, number in sorted(unknown)[:5]:
+            yield phrase("Partition %(name)s does not exist.", name=f"{topic}-{number}")
 
 
 def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
@@ -47,7 +53,11 @@ def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
     hosts = len(layout.brokers) - len(rules.leaving | rules.left)
     if options.replication_factor is not None:
         if options.replication_factor > hosts:
-            yield f"Replication factor {options.replication_factor} is more than the {hosts} brokers left."
+            yield phrase(
+                "Replication factor %(factor)s is more than the %(count)s brokers left.",
+                factor=options.replication_factor,
+                count=hosts,
+            )
         return
     widest = max(
         (partition for partition in range(len(layout)) if rules.movable[partition]),
@@ -56,17 +66,22 @@ def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
     )
     if widest is not None and len(layout.replicas[widest]) > hosts:
         topic, number = layout.key(widest)
-        yield (
-            f"Partition {topic}-{number} has {len(layout.replicas[widest])} replicas, and only {hosts} brokers would be"
-            " left to hold them."
+        yield phrase(
+            "Partition %(name)s has %(replicas)s replicas, and only %(count)s brokers would be left to hold them.",
+            name=f"{topic}-{number}",
+            replicas=len(layout.replicas[widest]),
+            count=hosts,
         )
 
 
 def _unknown_sizes(layout: Layout, unknown: Sequence[int]) -> str:
     """Refuse to balance bytes: one replica of unknown size may be larger than all others together."""
     topic, number = layout.key(unknown[0])
-    return (
-        f"Bytes cannot be balanced: the size of {len(unknown):,} of {len(layout):,} partitions is unknown, such as "
-        f"{topic}-{number}. All sizes are needed, since one that is unknown may outweigh the others. Try again when "
-        "the brokers have answered DescribeLogDirs."
+    return phrase(
+        "Bytes cannot be balanced: the size of %(unknown)s of %(all)s partitions is unknown, such as %(name)s. "
+        "All sizes are needed, since one that is unknown may outweigh the others. "
+        "Try again when the brokers have answered DescribeLogDirs.",
+        unknown=f"{len(unknown):,}",
+        all=f"{len(layout):,}",
+        name=f"{topic}-{number}",
     )

@@ -16,12 +16,14 @@ from app.cluster.topic_table import TopicTable
 from app.http.locations import safe_next
 from app.http.templating import folder
 from app.pages import charts
+from app.pages.change_lines import said
 from app.pages.confirm import curl_line
 from app.pages.epochs import epoch_row, lately
 from app.pages.frame import age, amount, counted, doc, duration, environment, number, size, whole_number
 from app.pages.report_strip import strip
 from app.pages.topics import TopicForm, create_body, read_form, topics_view
 from app.reports.violations import COLUMNS, safe_cell, violations_csv
+from app.texts import shown, speaking
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol import metadata_records as r
 from tests.app.reports.clusters import broker, image, partition
@@ -270,3 +272,25 @@ def change_that_creates(offset: int, partitions: int) -> Change:
         before=MetadataImage.EMPTY,
         after=MetadataImage.EMPTY,
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "chinese"),
+    [
+        ("topic orders: created", "主题 orders：已创建"),
+        ("topic orders: p3 leader 2→4, partitionEpoch 17", "topic orders: p3 leader 2→4, partitionEpoch 17"),
+        ("config of topic orders: retention.ms set to 5", "主题 orders 的配置：retention.ms 设为 5"),
+        ("config of topic orders: retention.ms 5→6", "主题 orders 的配置：retention.ms 5→6"),
+        ("broker 1: registered, epoch 8, rack a, fenced", "Broker 1：已注册，纪元 8，机架 a，已隔离"),
+        ("feature metadata.version 29→30", "特性 metadata.version 29→30"),
+        ("quota of user %(x)s: producer_byte_rate set to 5", "user %(x)s 的配额：producer_byte_rate 设为 5"),
+        ("ACL of User:a on b: removed", "User:a on b 的 ACL：已移除"),
+        ("", ""),
+    ],
+)
+def test_a_line_of_the_change_feed_is_english_for_programs_and_chinese_on_a_chinese_page(
+    line: str, chinese: str
+) -> None:
+    assert said(line) == line
+    with speaking("zh"):
+        assert shown(said(line)) == chinese
