@@ -1,5 +1,6 @@
 """Texts in the language of the reader, and the completeness of the catalogues."""
 
+import pickle
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from babel.messages.pofile import read_po
 
 from app import texts
 from app.http.templating import make_environment
-from app.texts import joined, phrase, phrases, preferred, shown, speaking
+from app.texts import joined, phrase, phrases, preferred, recognised, shown, speaking
 
 FOLDER = Path(texts.__file__).parent / "languages"
 ROOT = FOLDER.parents[1]
@@ -44,6 +45,31 @@ def test_a_text_is_english_until_it_is_shown(small_catalogue: None) -> None:
     assert shown("Broker %(id)s") == "Broker %(id)s"
     with speaking("en"):
         assert shown(both) == "Broker 3, 2 topics, x"
+
+
+def test_a_sentence_that_was_stored_in_english_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "Broker %(id)s is down.": "代理 %(id)s 已停机。",
+        "Waits: %(reason)s": "等待：%(reason)s",
+        "%(count)s topic was moved.": "已移动 %(count)s 个主题。",
+        "%(count)s topics were moved.": "已移动 %(count)s 个主题。",
+        "%(a)s, %(b)s": "%(b)s",
+        "done": "完成",
+    }
+    monkeypatch.setattr(texts, "_catalogue", lambda language: known if language == "zh" else {})
+    wait = recognised("Waits: Broker 3 is down.")
+    assert (wait, pickle.loads(pickle.dumps(wait))) == ("Waits: Broker 3 is down.",) * 2
+    assert shown(wait) == "Waits: Broker 3 is down."
+    with speaking("zh"):
+        assert shown(wait) == "等待：代理 3 已停机。"
+        assert shown(recognised("7 topics were moved.")) == "已移动 7 个主题。"
+        assert shown(recognised("Broker (.*) is down.")) == "代理 (.*) 已停机。"
+        assert [shown(recognised(each)) for each in ("done", "one, two", "Not known at all.", "")] == [
+            "完成",
+            "one, two",
+            "Not known at all.",
+            "",
+        ]
 
 
 def test_templates_translate_what_they_print_and_escape_its_values(small_catalogue: None) -> None:
