@@ -14,16 +14,18 @@
   let passedOver = 0;
   document.getElementById("tail").hidden = false;
 
+  const words = JSON.parse(panel.dataset.words);
   const number = (value) => Number(value).toLocaleString("en-US").replaceAll(",", "\u202f");
   const tell = (text) => { if (state.textContent !== text) state.textContent = text; };
   const close = () => { source?.close(); source = null; };
   const label = () => {
-    button.textContent = source ? "Pause" : cursor ? "Resume" : "Live tail";
+    button.textContent = source ? words.pause : cursor ? words.resume : words.start;
     button.setAttribute("aria-pressed", String(Boolean(source)));
   };
   const report = (errors) => {
-    const skipped = passedOver ? `; ${number(passedOver)} offsets passed over` : "";
-    tell(`${number(shown)} new record${shown === 1 ? "" : "s"}${skipped}${errors.length ? "; " + errors.join("; ") : ""}`);
+    const found = (shown === 1 ? words.one : words.many).replace("{}", number(shown));
+    const skipped = passedOver ? [words.over.replace("{}", number(passedOver))] : [];
+    tell([found, ...skipped, ...errors].join(words.separator));
   };
   const take = (event) => {
     const data = JSON.parse(event.data);
@@ -49,9 +51,9 @@
       label();
     });
     source.onerror = () => {
-      if (source?.readyState !== EventSource.CLOSED) return tell("Connection lost; trying again.");
+      if (source?.readyState !== EventSource.CLOSED) return tell(words.lost);
       close();
-      tell("The live tail was refused. Load the page again.");
+      tell(words.refused);
       label();
     };
     label();

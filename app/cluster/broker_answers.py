@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from app.tasks import cancel_tasks
+from app.texts import sentence_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 K = TypeVar("K", bound=Hashable)
@@ -117,7 +118,7 @@ class BrokerAnswers(Generic[K, V]):
         except KafkaError as error:
             found = dict.fromkeys(batch, error)
         except ConnectionError as error:
-            found = dict.fromkeys(batch, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)))
+            found = dict.fromkeys(batch, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, sentence_of(error)))
         finally:
             asked = [key for key, waiting in batch.items() if self._pending.get(key) is waiting]
             for key in asked:

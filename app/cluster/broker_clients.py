@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from app.cluster.broker_requests import CLIENT_ID, listener_of
+from app.texts import phrase
 from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.configs.config_def import ConfigDef
 from kraft_core.image.metadata_image import MetadataImage
@@ -94,6 +95,9 @@ class BrokerClients:
         found = [listener_of(broker, self._security) for broker in active]
         addresses = [host_port(each.host, each.port) for each in found if each is not None]
         if not addresses:
-            lacking = f"has a {self._security.security_protocol} listener, which command_config asks for"
-            raise NoBrokerError(f"No active broker {lacking}." if active else "No broker is active.")
+            protocol = self._security.security_protocol
+            lacking = phrase(
+                "No active broker has a %(protocol)s listener, which command_config asks for.", protocol=protocol
+            )
+            raise NoBrokerError(lacking if active else phrase("No broker is active."))
         return addresses[:BOOTSTRAP_MAX]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 
 
@@ -15,12 +16,15 @@ class Missing:
     without_leader: int
     brokers: Sequence[int]
 
-    def __str__(self) -> str:
-        """Return it as a sentence for people."""
-        ids = ", ".join(map(str, self.brokers))
-        return (
-            f"{self.without_leader} of {self.partitions} partitions of {self.topic} have no leader until broker {ids} "
-            "is back."
+    @property
+    def text(self) -> str:
+        """The same as a sentence for people."""
+        return phrase(
+            "%(lost)s of %(all)s partitions of %(topic)s have no leader until broker %(ids)s is back.",
+            lost=self.without_leader,
+            all=self.partitions,
+            topic=self.topic,
+            ids=", ".join(map(str, self.brokers)),
         )
 
 

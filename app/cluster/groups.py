@@ -15,6 +15,7 @@ from app.cluster.broker_answers import FRESH_SECONDS, WAIT_SECONDS, Answer, Brok
 from app.cluster.broker_clients import BrokerClients
 from app.cluster.coordinators import Missing, missing_coordinators
 from app.cluster.lag_history import NO_TREND, LagHistory, LagTrend
+from app.texts import phrase
 from kraft_core.clients.admin.group_lag import LEADER_WAIT_MS, PartitionLag, partition_lags, share_partition_lags
 from kraft_core.clients.admin.group_offsets import Offsets
 from kraft_core.clients.admin.groups import GroupDescription, GroupListing
@@ -202,7 +203,7 @@ class Groups:
         Brokers create it for the first client that looks for a coordinator, and looking at a page must change nothing.
         """
         if self._image().topics.topic(CONSUMER_OFFSETS) is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "The cluster has no groups yet.")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, phrase("The cluster has no groups yet."))
 
     def type_of(self, group_id: str) -> str:
         """Return the type of a group as it was last described, "" if it was not. Nothing is asked."""
@@ -308,7 +309,8 @@ def check_group_id(group_id: str) -> None:
     size = len(group_id.encode(errors="replace"))
     if size > GROUP_ID_BYTES_MAX:
         raise KafkaError(
-            ErrorCode.INVALID_GROUP_ID, f"The group id has {size} bytes; {GROUP_ID_BYTES_MAX} are allowed."
+            ErrorCode.INVALID_GROUP_ID,
+            phrase("The group id has %(size)s bytes; %(most)s are allowed.", size=size, most=GROUP_ID_BYTES_MAX),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Final, cast
 
 from app.cluster.broker_requests import BrokerRequests
 from app.tasks import cancel_tasks
+from app.texts import phrase, sentence_of
 from kraft_core.clients.admin.admin_call import error_of
 from kraft_core.clients.admin.offsets import OffsetSpec
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
@@ -65,9 +66,9 @@ class PartitionOffsets:
             leader = topic.partitions[index].leader
             broker = brokers.get(leader)
             if leader < 0:
-                answer.errors[index] = "has no leader"
+                answer.errors[index] = phrase("has no leader")
             elif broker is None or broker.fenced:
-                answer.errors[index] = f"leader {leader} is fenced"
+                answer.errors[index] = phrase("leader %(id)s is fenced", id=leader)
             else:
                 by_leader[leader].append(index)
         specs = [int(OffsetSpec.EARLIEST), int(OffsetSpec.LATEST), *([] if time_ms is None else [time_ms])]
@@ -80,7 +81,8 @@ class PartitionOffsets:
                         for spec in specs
                     ]
             except* (ConnectionError, KafkaError) as failed:
-                answer.errors.update(dict.fromkeys(indexes, f"broker {leader}: {failed.exceptions[0]}"))
+                why = phrase("broker %(id)s: %(error)s", id=leader, error=sentence_of(failed.exceptions[0]))
+                answer.errors.update(dict.fromkeys(indexes, why))
             else:
                 _collect(answer, indexes, [task.result() for task in tasks])
 
@@ -92,7 +94,7 @@ class PartitionOffsets:
             await cancel_tasks(*(task for task in asking if not task.done()))
         for task, leader in asking.items():
             if task.cancelled():
-                text = f"broker {leader} did not answer as fast as others"
+                text = phrase("broker %(id)s did not answer as fast as others", id=leader)
                 answer.errors.update(dict.fromkeys(by_leader[leader], text))
             else:
                 task.result()
@@ -140,7 +142,7 @@ def _collect(answer: TopicOffsets, indexes: list[int], found: list[Mapping[int, 
         values = [each.get(index, -1) for each in found]
         error = next((each for each in values if isinstance(each, KafkaError)), None)
         if error is not None:
-            answer.errors[index] = str(error)
+            answer.errors[index] = sentence_of(error)
             continue
         first, end, *timed = (each for each in values if not isinstance(each, KafkaError))
         answer.bounds[index] = Bounds(first, end, timed[0] if timed and timed[0] >= 0 else end)

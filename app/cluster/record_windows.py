@@ -19,6 +19,7 @@ from typing import Final
 from app.cluster.partition_offsets import Bounds
 from app.records.contents import Decoder, sizes_of
 from app.records.filters import RecordFilters
+from app.texts import phrase, sentence_of
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.clients.consumer.partition_reader import OffsetRange, PartitionReader
 from kraft_core.clients.consumer.uniform_records import Raw
@@ -174,7 +175,7 @@ class WindowReader:
         try:
             async for page in reading:
                 for partition, error in page.errors.items():
-                    partitions[partition].error = str(error)
+                    partitions[partition].error = sentence_of(error)
                 positions.update(page.positions)
                 window.stopped = await self._filter(window, page.records, found, positions, deadline)
                 if window.stopped or (window.held >= HELD_BYTES_MAX and window.held > held_before):
@@ -211,9 +212,9 @@ class WindowReader:
 
     def _reached(self, window: Window, deadline: float) -> str:
         if time.monotonic() >= deadline:
-            return f"{self._limits.seconds:g} s"
+            return phrase("%(count)s s", count=f"{self._limits.seconds:g}")
         if window.scanned >= self._limits.records:
-            return f"{self._limits.records:,} records"
+            return phrase("%(count)s records", count=f"{self._limits.records:,}")
         if window.scanned_bytes >= self._limits.bytes:
             return f"{self._limits.bytes >> 20:,} MiB"
         return ""

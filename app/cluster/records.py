@@ -19,6 +19,7 @@ from app.records.contents import Decoder, Format
 from app.records.filters import RecordFilters
 from app.records.positions import AtOffset, AtTime, BeforeEnd, Position
 from app.records.schema_registry import SchemaRegistry
+from app.texts import phrase
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.clients.consumer.consumer_config import consumer_config_def
 from kraft_core.clients.consumer.consumer_record import Headers
@@ -146,7 +147,9 @@ class Records:
         """Return the first offset of a partition and its high watermark. Raises ConnectionError."""
         found = await self._offsets.of(topic, [partition], committed=False)
         if partition in found.errors:
-            raise ConnectionError(f"Partition {partition} cannot be read: {found.errors[partition]}.")
+            raise ConnectionError(
+                phrase("Partition %(index)s cannot be read: %(error)s.", index=partition, error=found.errors[partition])
+            )
         return found.bounds[partition]
 
     async def one(self, topic: TopicImage, partition: int, offset: int, *, is_whole: bool = False) -> Raw | None:
@@ -182,7 +185,9 @@ class Records:
         Raises TooManyReadersError, ConnectionError, KafkaError.
         """
         if self._tails >= TAILS_MAX:
-            raise TooManyReadersError(f"{TAILS_MAX} live tails are open; close one, or try again later.")
+            raise TooManyReadersError(
+                phrase("%(count)s live tails are open; close one, or try again later.", count=TAILS_MAX)
+            )
         self._tails += 1
         try:
             found = await self._bounds(query)
@@ -225,7 +230,9 @@ class Records:
         try:
             await asyncio.wait_for(self._readers.acquire(), WAIT_SECONDS)
         except TimeoutError:
-            text = f"{READERS_MAX} requests read or write records now, as many as allowed; try again later."
+            text = phrase(
+                "%(count)s requests read or write records now, as many as allowed; try again later.", count=READERS_MAX
+            )
             raise TooManyReadersError(text) from None
         try:
             yield

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.cluster.broker_answers import FRESH_SECONDS, WAIT_SECONDS, Answer, BrokerAnswers
 from app.cluster.broker_clients import BrokerClients
 from app.cluster.coordinators import Missing, missing_coordinators
+from app.texts import phrase
 from kraft_core.clients.admin.transactions import ProducerState, TransactionDescription, TransactionListing
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.image.metadata_image import MetadataImage
@@ -103,7 +104,9 @@ class Transactions:
             if placed is not None and placed.has_leader:
                 leaders[each] = placed.leader
             else:
-                found[each] = Answer(error=KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, "The partition has no leader."))
+                found[each] = Answer(
+                    error=KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, phrase("The partition has no leader."))
+                )
         return found | await self._producers.of(leaders, wait_seconds, fresh_seconds)
 
     async def _ask_lists(

@@ -14,6 +14,7 @@ from app.cluster.acls import acls_of
 from app.pages.config_values import BYTES, in_words
 from app.pages.frame import page_items, page_of, render, rows_on_page, whole_number
 from app.services import PastAdmin, services_of
+from app.texts import joined, phrase
 from kraft_core.clients.admin.quotas import ClientQuotaEntity
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
@@ -22,7 +23,7 @@ from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType
 
 router = APIRouter(include_in_schema=False, prefix="/rights")
 
-TITLE: Final = "Access control"
+TITLE: Final = phrase("Access control")
 ROWS_MAX: Final = 1_000
 ACLS_ON_PAGE: Final = 100
 DEFAULT_ITERATIONS: Final = 8192
@@ -59,8 +60,15 @@ class AclRow:
     @property
     def text(self) -> str:
         """The ACL in one sentence."""
-        what = f"{self.permission} {self.operation} on {self.resource} ({self.pattern})"
-        return f"{what} to {self.principal} from {self.host}"
+        return phrase(
+            "%(permission)s %(operation)s on %(resource)s (%(pattern)s) to %(principal)s from %(host)s",
+            permission=self.permission,
+            operation=self.operation,
+            resource=self.resource,
+            pattern=self.pattern,
+            principal=self.principal,
+            host=self.host,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,10 @@ def acl_row(acl: StandardAcl) -> AclRow:
 
 def entity_text(entity: ClientQuotaEntity) -> str:
     """Return the entity of a quota in words: `user alice, client-id (default)`."""
-    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity)
+    return joined(
+        ", ",
+        [phrase("%(kind)s (default)", kind=kind) if name is None else f"{kind} {name}" for kind, name in entity],
+    )
 
 
 def quota_rows(image: MetadataImage) -> list[QuotaRow]:
@@ -204,7 +215,7 @@ def token_rows(image: MetadataImage) -> list[TokenRow]:
         TokenRow(
             each.token_id,
             each.owner,
-            ", ".join(each.renewers) or "owner only",
+            ", ".join(each.renewers) or phrase("owner only"),
             date_of(each.expiration_timestamp),
             date_of(each.max_timestamp),
         )

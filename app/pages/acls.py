@@ -12,6 +12,7 @@ from app.pages.access_control import TITLE, acl_row
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.services import Admin, services_of
+from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 
@@ -67,16 +68,22 @@ def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: 
     exists = services_of(request).cluster.image.acls.contains(acl)
     given = dict(form.fields)
     return ConfirmView(
-        title="Create ACL" if is_new else "Delete ACL",
+        title=phrase("Create ACL") if is_new else phrase("Delete ACL"),
         active="/rights",
         back=TITLE,
         back_url="/rights",
         action=f"/rights/acls{'' if is_new else '/delete'}",
-        button="Create ACL" if is_new else "Delete ACL",
-        changes=[(row.text, "exists" if exists else "none", "exists" if is_new else "deleted")],
+        button=phrase("Create ACL") if is_new else phrase("Delete ACL"),
+        changes=[
+            (
+                row.text,
+                phrase("exists") if exists else phrase("none"),
+                phrase("exists") if is_new else phrase("deleted"),
+            )
+        ],
         consequences=[
-            "Takes effect at once, on open connections too.",
-            *(["A DENY overrides every ALLOW."] if row.permission == "DENY" and is_new else []),
+            phrase("Takes effect at once, on open connections too."),
+            *([phrase("A DENY overrides every ALLOW.")] if row.permission == "DENY" and is_new else []),
         ],
         curl=cluster_curl(request, "POST", "acls", given)
         if is_new
@@ -95,7 +102,7 @@ async def create_acl(
 
     async def apply() -> Flash:
         offset = await services_of(request).actions.acls.create(caller, [acl])
-        return Flash("good", f"ACL created at offset {offset}.")
+        return Flash("good", phrase("ACL created at offset %(offset)s.", offset=offset))
 
     view = _confirm_view(request, form, acl, is_new=True)
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
@@ -110,7 +117,8 @@ async def delete_acl(
 
     async def apply() -> Flash:
         offset, deleted = await services_of(request).actions.acls.delete(caller, filter_of(acl))
-        return Flash("good", f"ACL deleted at offset {offset}." if deleted else "The ACL no longer exists.")
+        done = phrase("ACL deleted at offset %(offset)s.", offset=offset)
+        return Flash("good", done if deleted else phrase("The ACL no longer exists."))
 
     view = _confirm_view(request, form, acl, is_new=False)
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)

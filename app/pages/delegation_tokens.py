@@ -13,8 +13,9 @@ from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.access_control import TITLE, date_of, tokens_page
 from app.pages.confirm import ConfirmView, Input, cluster_curl, confirm_page, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, moment, page_of, render, whole_number
+from app.pages.frame import moment, number, page_of, render, whole_number
 from app.services import Admin, services_of
+from app.texts import phrase, phrases, sentence_of
 from kraft_core.image.metadata_image import DelegationToken
 
 router = APIRouter(include_in_schema=False, prefix="/rights/tokens")
@@ -36,7 +37,7 @@ class TokenCreatedView:
 def read_principal(text: str) -> str:
     """Return a principal such as "User:alice". Raises ValueError in words."""
     if split_principal(text) is None:
-        raise ValueError(f"'{text[:80]}' is not a principal such as User:alice.")
+        raise ValueError(phrase("'%(text)s' is not a principal such as User:alice.", text=text[:80]))
     return text
 
 
@@ -51,7 +52,10 @@ def read_hours(text: str, empty_ms: int) -> int:
         return empty_ms
     hours = whole_number(text, 1, HOURS_MAX)
     if hours is None:
-        raise ValueError(f"'{text.strip()[:40]}' is not a whole number of hours from 1 to {HOURS_MAX}.")
+        wrong = text.strip()[:40]
+        raise ValueError(
+            phrase("'%(text)s' is not a whole number of hours from 1 to %(most)s.", text=wrong, most=HOURS_MAX)
+        )
     return hours * HOUR_MS
 
 
@@ -74,31 +78,36 @@ async def create(
         allowed, lifetime_ms = read_renewers(renewers), read_hours(hours, DEFAULT_PERIOD)
     except ValueError as wrong:
         given = {"token-owner": owner, "token-renewers": renewers, "token-hours": hours}
-        return tokens_page(request, str(wrong), FORM_REFUSED, given)
+        return tokens_page(request, sentence_of(wrong), FORM_REFUSED, given)
 
     async def apply() -> Response:
         created = await services_of(request).actions.delegation_tokens.create(caller, wanted, allowed, lifetime_ms)
-        page = page_of(request, "Delegation token created", "/rights")
+        page = page_of(request, phrase("Delegation token created"), "/rights")
         return render(request, "delegation_token_created.html", page=page, view=_created_view(created))
 
     is_limited = lifetime_ms != DEFAULT_PERIOD
-    lifetime = counted(lifetime_ms // HOUR_MS, "hour") if is_limited else "set by delegation.token.max.lifetime.ms"
+    hours_given = lifetime_ms // HOUR_MS
+    lifetime = (
+        phrases("%(count)s hour", "%(count)s hours", hours_given, count=number(hours_given))
+        if is_limited
+        else phrase("set by delegation.token.max.lifetime.ms")
+    )
     body = {"owner": wanted, "renewers": list(allowed), "max_lifetime_ms": lifetime_ms if is_limited else None}
     view = ConfirmView(
-        title="Create delegation token",
+        title=phrase("Create delegation token"),
         active="/rights",
         back=TITLE,
         back_url="/rights/tokens",
         action="/rights/tokens",
-        button="Create token",
+        button=phrase("Create token"),
         changes=[
-            ("Owner", "", wanted or "the user of this dashboard's connection to the controllers"),
-            ("Renewers", "", ", ".join(allowed) or "owner only"),
-            ("Maximum lifetime", "", lifetime),
+            (phrase("Owner"), "", wanted or phrase("the user of this dashboard's connection to the controllers")),
+            (phrase("Renewers"), "", ", ".join(allowed) or phrase("owner only")),
+            (phrase("Maximum lifetime"), "", lifetime),
         ],
         consequences=[
-            "Clients with the token id and HMAC authenticate as the owner by SCRAM, without a password.",
-            "The HMAC is shown once, on the next page. Neither the cluster nor this dashboard keeps it.",
+            phrase("Clients with the token id and HMAC authenticate as the owner by SCRAM, without a password."),
+            phrase("The HMAC is shown once, on the next page. Neither the cluster nor this dashboard keeps it."),
         ],
         curl=cluster_curl(request, "POST", "delegation-tokens", {key: each for key, each in body.items() if each}),
         fields=[("owner", owner), ("renewers", renewers), ("hours", hours)],
@@ -112,12 +121,12 @@ def _created_view(created: CreatedToken) -> TokenCreatedView:
         hmac=base64.b64encode(created.hmac).decode(),
         offset=created.offset,
         facts=[
-            ("Token id", token.token_id),
-            ("Owner", token.owner),
-            ("Requester", token.requester),
-            ("Renewers", ", ".join(token.renewers) or "owner only"),
-            ("Expires", _date(token.expiration_timestamp)),
-            ("Renewable until", _date(token.max_timestamp)),
+            (phrase("Token id"), token.token_id),
+            (phrase("Owner"), token.owner),
+            (phrase("Requester"), token.requester),
+            (phrase("Renewers"), ", ".join(token.renewers) or phrase("owner only")),
+            (phrase("Expires"), _date(token.expiration_timestamp)),
+            (phrase("Renewable until"), _date(token.max_timestamp)),
         ],
     )
 
@@ -125,39 +134,50 @@ def _created_view(created: CreatedToken) -> TokenCreatedView:
 def _known(request: Request, token_id: str) -> DelegationToken:
     found = services_of(request).cluster.image.delegation_tokens.get(token_id)
     if found is None:
-        raise NotFoundError(f"There is no delegation token '{token_id[:40]}'.")
+        raise NotFoundError(phrase("There is no delegation token '%(id)s'.", id=token_id[:40]))
     return found
 
 
 def _change_view(request: Request, token: DelegationToken, kind: Kind) -> ConfirmView:
     is_end = kind == "end"
     action, period = ("expire", "expiry_period_ms") if is_end else ("renew", "renew_period_ms")
-    latest = f"at most until {_date(token.max_timestamp)}"
+    latest = _date(token.max_timestamp)
     return ConfirmView(
-        title="Expire delegation token" if is_end else "Renew delegation token",
+        title=phrase("Expire delegation token") if is_end else phrase("Renew delegation token"),
         active="/rights",
         back=TITLE,
         back_url="/rights/tokens",
         action=f"/rights/tokens/{token.token_id}/{kind}",
-        button="Expire token" if is_end else "Renew token",
+        button=phrase("Expire token") if is_end else phrase("Renew token"),
         changes=[
             (
-                f"Expiry of token {token.token_id} of {token.owner}",
+                phrase("Expiry of token %(id)s of %(owner)s", id=token.token_id, owner=token.owner),
                 _date(token.expiration_timestamp),
-                f"now, or in the given hours, {latest}" if is_end else f"in the given hours, {latest}",
+                phrase("now, or in the given hours, at most until %(time)s", time=latest)
+                if is_end
+                else phrase("in the given hours, at most until %(time)s", time=latest),
             )
         ],
         consequences=[
-            "Clients cannot authenticate with an expired token. Open connections last until they must do so again."
+            phrase(
+                "Clients cannot authenticate with an expired token. Open connections last until they must do so again."
+            )
             if is_end
-            else f"Renewers besides the owner: {', '.join(token.renewers) or 'none'}."
+            else phrase("Renewers besides the owner: %(names)s.", names=", ".join(token.renewers) or phrase("none"))
         ],
         curl=cluster_curl(request, "POST", f"delegation-tokens:{action}", {"hmac": "HMAC in Base64", period: HOUR_MS}),
         inputs=[
-            Input("hmac", "HMAC of the token (Base64), shown when it was created", kind="password", required=True),
+            Input(
+                "hmac",
+                phrase("HMAC of the token (Base64), shown when it was created"),
+                kind="password",
+                required=True,
+            ),
             Input(
                 "hours",
-                "Expire in hours (empty: now)" if is_end else "Hours (empty: delegation.token.expiry.time.ms)",
+                phrase("Expire in hours (empty: now)")
+                if is_end
+                else phrase("Hours (empty: delegation.token.expiry.time.ms)"),
                 kind="numeric",
             ),
         ],
@@ -187,7 +207,7 @@ async def change(
     try:
         period_ms = read_hours(hours, AT_ONCE if kind == "end" else DEFAULT_PERIOD)
     except ValueError as wrong:
-        error = str(wrong)
+        error = sentence_of(wrong)
 
     async def apply() -> Flash:
         tokens = services.actions.delegation_tokens
@@ -200,14 +220,22 @@ async def change(
 
 
 def _done(token: DelegationToken, now: DelegationToken | None, offset: int, expiry: int) -> Flash:
+    about = {"id": token.token_id, "owner": token.owner, "offset": str(offset), "expiry": _date(expiry)}
     if now is None:
-        return Flash("good", f"Token {token.token_id} of {token.owner} expired at offset {offset}.")
+        return Flash("good", phrase("Token %(id)s of %(owner)s expired at offset %(offset)s.", **about))
     if now.expiration_timestamp != expiry:
         return Flash(
-            "bad", f"This is the HMAC of another token, which now expires {_date(expiry)}, changed at offset {offset}."
+            "bad",
+            phrase(
+                "This is the HMAC of another token, which now expires %(expiry)s, changed at offset %(offset)s.",
+                **about,
+            ),
         )
-    was = _date(token.expiration_timestamp)
     return Flash(
         "good",
-        f"Token {token.token_id} of {token.owner} now expires {_date(expiry)} (was {was}), changed at offset {offset}.",
+        phrase(
+            "Token %(id)s of %(owner)s now expires %(expiry)s (was %(was)s), changed at offset %(offset)s.",
+            was=_date(token.expiration_timestamp),
+            **about,
+        ),
     )

@@ -20,9 +20,10 @@ from app.http.errors import FORM_REFUSED
 from app.http.paths import segment_of
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, known, number, page_of, render
+from app.pages.frame import known, number, page_of, render
 from app.pages.group_links import group_path
 from app.services import GroupEditor, services_of
+from app.texts import joined, phrase, phrases, sentence_of
 from kraft_core.clients.admin.offset_reset import OffsetReset, Scenario, ShiftBy, ToOffsets, ToSpec
 from kraft_core.clients.admin.offsets import OffsetSpec
 from kraft_core.clients.admin.reset_request import (
@@ -57,13 +58,19 @@ class Way:
 
 
 WAYS: Final = (
-    Way("to-earliest", "to the earliest record"),
-    Way("to-latest", "to the end, so that only new records are read"),
-    Way("to-datetime", "to a time", "UTC unless it has a zone, as 2026-01-31T12:00:00"),
-    Way("by-duration", "to a time before now", "ISO 8601, as PT30M or P1DT12H"),
-    Way("to-offset", "to an offset", "a whole number from 0"),
-    Way("shift-by", "by a number of records", "as 10 or -10"),
+    Way("to-earliest", phrase("to the earliest record")),
+    Way("to-latest", phrase("to the end, so that only new records are read")),
+    Way("to-datetime", phrase("to a time"), phrase("UTC unless it has a zone, as 2026-01-31T12:00:00")),
+    Way("by-duration", phrase("to a time before now"), phrase("ISO 8601, as PT30M or P1DT12H")),
+    Way("to-offset", phrase("to an offset"), phrase("a whole number from 0")),
+    Way("shift-by", phrase("by a number of records"), phrase("as 10 or -10")),
 )
+WAYS_HINT: Final = joined(
+    "; ", [phrase("%(way)s: %(value)s", way=each.text, value=each.value) for each in WAYS if each.value]
+)
+"""What the value of each way is."""
+NEW_OFFSETS: Final = phrase("Members that start again read from the new offsets: records are read twice, or never.")
+LATER_MEMBERS: Final = phrase("Members that join later begin where `auto.offset.reset` says.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ class ResetForm:
     topics: str = ""
     error: str = ""
     ways: Sequence[Way] = WAYS
+    hint: str = WAYS_HINT
 
 
 def read_scenario(way: str, value: str, now_ms: int) -> Scenario:
@@ -96,9 +104,10 @@ def read_scenario(way: str, value: str, now_ms: int) -> Scenario:
         case "shift-by" if is_number(text.removeprefix("-").removeprefix("+")):
             return ShiftBy(int(text))
         case "to-offset" | "shift-by":
-            raise ValueError(f"'{text[:80]}' is not a whole number")
+            raise ValueError(phrase("'%(text)s' is not a whole number", text=text[:80]))
         case _:
-            raise ValueError(f"'{way[:40]}' is not one of {', '.join(each.key for each in WAYS)}")
+            keys = ", ".join(each.key for each in WAYS)
+            raise ValueError(phrase("'%(text)s' is not one of %(allowed)s", text=way[:40], allowed=keys))
 
 
 def read_topics(text: str) -> Named | None:
@@ -119,10 +128,10 @@ def read_plan(text: str) -> dict[TopicPartition, int]:
         topic, _, rest = line.partition(",")
         index, _, offset = rest.partition(",")
         if not topic or not is_index(index) or not is_number(offset):
-            raise ValueError(f"'{line[:80]}' is not topic,partition,offset")
+            raise ValueError(phrase("'%(text)s' is not topic,partition,offset", text=line[:80]))
         found[TopicPartition(topic, int(index))] = int(offset)
     if not found:
-        raise ValueError("the plan is empty: preview it again")
+        raise ValueError(phrase("the plan is empty: preview it again"))
     return found
 
 
@@ -131,16 +140,18 @@ def reset_rows(plan: Sequence[OffsetReset], ends: Mapping[TopicPartition, int]) 
 
     def text(partition: TopicPartition, offset: int | None) -> str:
         if offset is None:
-            return "none"
+            return phrase("none")
         end = ends.get(partition)
-        return known(offset) + ("" if end is None else f" (lag {known(end - offset)})")
+        if end is None:
+            return known(offset)
+        return phrase("%(offset)s (lag %(lag)s)", offset=known(offset), lag=known(end - offset))
+
+    def new_text(each: OffsetReset) -> str:
+        offset = text(each.partition, each.new_offset)
+        return phrase("%(offset)s: %(note)s", offset=offset, note=each.note) if each.note else offset
 
     return [
-        (
-            f"{each.partition.topic}-{each.partition.partition}",
-            text(each.partition, each.committed),
-            text(each.partition, each.new_offset) + (f": {each.note}" if each.note else ""),
-        )
+        (f"{each.partition.topic}-{each.partition.partition}", text(each.partition, each.committed), new_text(each))
         for each in plan[:SHOWN_MAX]
     ]
 
@@ -153,7 +164,7 @@ async def reset_form(request: Request, _caller: GroupEditor, group: GroupQuery =
 
 
 def _form(request: Request, form: ResetForm, status: int = 200) -> Response:
-    title = f"Reset offsets of {form.group_id[:249]}"
+    title = phrase("Reset offsets of %(group)s", group=form.group_id[:249])
     return render(request, "group_reset.html", status, page=page_of(request, title, "/groups"), form=form)
 
 
@@ -180,7 +191,8 @@ async def reset(
         else:
             scenario, named = read_scenario(way, value, int(time.time() * 1000)), read_topics(topics)
     except ValueError as wrong:
-        typed = ResetForm(group, group_path(group), way, value, topics, f"{wrong}.")
+        error = phrase("%(error)s.", error=sentence_of(wrong))
+        typed = ResetForm(group, group_path(group), way, value, topics, error)
         return _form(request, typed, FORM_REFUSED)
 
     async def dry_run() -> ConfirmView:
@@ -190,28 +202,33 @@ async def reset(
         left = len(planned) - SHOWN_MAX
         return replace(
             view,
-            button=f"Set offsets of {counted(len(planned), 'partition')}",
+            button=phrases(
+                "Set offsets of %(count)s partition",
+                "Set offsets of %(count)s partitions",
+                len(planned),
+                count=number(len(planned)),
+            ),
             changes=reset_rows(planned, ends),
             consequences=[
-                "Members that start again read from the new offsets: records are read twice, or never.",
-                *([f"{number(left)} more partitions are set and not shown."] if left > 0 else []),
+                NEW_OFFSETS,
+                *([phrase("%(count)s more partitions are set and not shown.", count=number(left))] if left > 0 else []),
             ],
-            verdict="The group has no members. Nothing has changed yet.",
+            verdict=phrase("The group has no members. Nothing has changed yet."),
             fields=[("group", quote(group)), ("plan", plan_text(planned))],
         )
 
     async def apply() -> Flash:
         planned = await admin.plan_reset(group, named, scenario)
-        return done(await actions.reset(caller, group, planned), len(planned), "Offset set")
+        return done(await actions.reset(caller, group, planned), len(planned))
 
     body = _body(way, value, named)
     view = ConfirmView(
-        title=f"Reset offsets of {group[:249]}",
+        title=phrase("Reset offsets of %(group)s", group=group[:249]),
         active="/groups",
         back=group[:249],
         back_url=group_path(group),
         action="/group-reset",
-        button="Set offsets",
+        button=phrase("Set offsets"),
         changes=[],
         curl=cluster_curl(request, "POST", f"consumer-groups/{segment_of(group)}/offsets:reset", body),
         command=_command(tool_of(request, group), way, value, topics),
@@ -261,11 +278,34 @@ def _command(tool: str, way: str, value: str, topics: str) -> str:
     return f"{tool} --reset-offsets {which} {option} --execute"
 
 
-def done(failed: Failures, partitions: int, what: str) -> Flash:
+def offsets_set(done: int, partitions: int) -> str:
+    """Return for how many of the partitions the offset was set."""
+    return phrases(
+        "Offset set for %(done)s of %(count)s partition.",
+        "Offset set for %(done)s of %(count)s partitions.",
+        partitions,
+        count=number(partitions),
+        done=done,
+    )
+
+
+def done(failed: Failures, partitions: int, *, is_deletion: bool = False) -> Flash:
     """Return the result of a change of partitions, in one line."""
-    refused = [f"{topic}-{index}: {error.message}" for (topic, index), error in failed.items()]
-    result = f"{what} for {partitions - len(refused)} of {counted(partitions, 'partition')}."
-    return Flash("bad" if refused else "good", " ".join([result, *refused[:5]]))
+    refused = [
+        phrase("%(partition)s: %(error)s", partition=f"{topic}-{index}", error=error.message)
+        for (topic, index), error in failed.items()
+    ]
+    changed = partitions - len(refused)
+    result = offsets_set(changed, partitions)
+    if is_deletion:
+        result = phrases(
+            "Deleted for %(done)s of %(count)s partition.",
+            "Deleted for %(done)s of %(count)s partitions.",
+            partitions,
+            count=number(partitions),
+            done=changed,
+        )
+    return Flash("bad" if refused else "good", joined(" ", [result, *refused[:5]]))
 
 
 @router.post("/group-delete-offsets")
@@ -283,24 +323,26 @@ async def delete_offsets(
 
     async def dry_run() -> ConfirmView:
         committed = await admin.committed(group, topic)
-        rows = [(f"{name}-{index}", known(offset), "none") for (name, index), offset in committed.items()]
-        return replace(view, changes=rows[:SHOWN_MAX], button=f"Delete {counted(len(rows), 'offset')}")
+        rows = [(f"{name}-{index}", known(offset), phrase("none")) for (name, index), offset in committed.items()]
+        button = phrases("Delete %(count)s offset", "Delete %(count)s offsets", len(rows), count=number(len(rows)))
+        return replace(view, changes=rows[:SHOWN_MAX], button=button)
 
     async def apply() -> Flash:
         committed = await admin.committed(group, topic)
-        return done(await services.actions.groups.delete_offsets(caller, group, committed), len(committed), "Deleted")
+        failed = await services.actions.groups.delete_offsets(caller, group, committed)
+        return done(failed, len(committed), is_deletion=True)
 
     view = ConfirmView(
-        title=f"Delete offsets of {topic[:249]}",
+        title=phrase("Delete offsets of %(topic)s", topic=topic[:249]),
         active="/groups",
         back=group[:249],
         back_url=group_path(group),
         action="/group-delete-offsets",
-        button="Delete offsets",
+        button=phrase("Delete offsets"),
         changes=[],
         consequences=[
-            "Members that subscribe to the topic later begin where `auto.offset.reset` says.",
-            "Refused while a member subscribes to the topic.",
+            phrase("Members that subscribe to the topic later begin where `auto.offset.reset` says."),
+            phrase("Refused while a member subscribes to the topic."),
         ],
         curl="",
         command=f"{tool_of(request, group)} --delete-offsets --topic {shlex.quote(topic)}",
@@ -324,22 +366,27 @@ async def remove_member(
 
     async def dry_run() -> ConfirmView:
         member = await services.cluster.admin.groups.static_member(group, instance)
-        held = counted(len(member.assignment), "partition")
-        return replace(view, changes=[(f"{instance} ({member.client_id} at {member.host})", held, "removed")])
+        count = len(member.assignment)
+        held = phrases("%(count)s partition", "%(count)s partitions", count, count=number(count))
+        where = {"instance": instance, "client": member.client_id, "host": member.host}
+        who = phrase("%(instance)s (%(client)s at %(host)s)", **where)
+        return replace(view, changes=[(who, held, phrase("removed"))])
 
     async def apply() -> Flash:
         await services.actions.groups.remove_member(caller, group, instance)
-        return Flash("good", f"Member {instance} was removed.")
+        return Flash("good", phrase("Member %(instance)s was removed.", instance=instance))
 
     view = ConfirmView(
-        title=f"Remove member {instance[:249]}",
+        title=phrase("Remove member %(instance)s", instance=instance[:249]),
         active="/groups",
         back=group[:249],
         back_url=group_path(group),
         action="/group-remove-member",
-        button="Remove member",
+        button=phrase("Remove member"),
         changes=[],
-        consequences=["The other members take its partitions. A consumer that still runs joins again, or is fenced."],
+        consequences=[
+            phrase("The other members take its partitions. A consumer that still runs joins again, or is fenced.")
+        ],
         curl="",
         fields=[("group", quote(group)), ("instance", instance)],
         dangerous=True,
@@ -372,29 +419,33 @@ async def _delete(request: Request, caller: GroupEditor, group: str, typed: str,
         try:
             await services.cluster.admin.groups.check_empty(group)
         except KafkaError as refused:
-            return replace(view, error=str(refused), type_name="")
+            return replace(view, error=sentence_of(refused), type_name="")
         found = await services.cluster.groups.lag(group)
         committed = sum(each.committed is not None for each in found.partitions)
-        lag = known(found.total)
+        offsets = phrase("%(offset)s (lag %(lag)s)", offset=committed, lag=known(found.total))
         return replace(
-            view, changes=[("Group", group, "deleted"), ("Committed offsets", f"{committed} (lag {lag})", "none")]
+            view,
+            changes=[
+                (phrase("Group"), group, phrase("deleted")),
+                (phrase("Committed offsets"), offsets, phrase("none")),
+            ],
         )
 
     async def apply() -> Flash:
         await services.actions.groups.delete(caller, group)
-        return Flash("good", f"Group {group[:249]} was deleted.")
+        return Flash("good", phrase("Group %(id)s was deleted.", id=group[:249]))
 
     is_typable = bool(group.strip()) and group.strip() == group and group.isprintable() and len(group) <= 249
     view = ConfirmView(
-        title=f"Delete group {group[:249]}",
+        title=phrase("Delete group %(id)s", id=group[:249]),
         active="/groups",
         back=group[:249],
         back_url=group_path(group),
         action="/group-delete",
-        button="Delete group",
+        button=phrase("Delete group"),
         done_url="/groups",
-        changes=[("Group", group, "deleted")],
-        consequences=["Members that join later begin where `auto.offset.reset` says."],
+        changes=[(phrase("Group"), group, phrase("deleted"))],
+        consequences=[LATER_MEMBERS],
         curl=cluster_curl(request, "DELETE", f"consumer-groups/{segment_of(group)}"),
         command=f"{tool_of(request, group)} --delete",
         fields=[("group", quote(group))],

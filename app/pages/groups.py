@@ -15,10 +15,11 @@ from app.cluster.groups import GroupLag, GroupList, ListedGroup, check_group_id
 from app.cluster.lag_history import LagTrend
 from app.http.errors import NotFoundError
 from app.http.locations import htmx_push
-from app.pages.frame import counted, duration, number, page_items, page_of, render, whole_number
+from app.pages.frame import duration, number, page_items, page_of, render, whole_number
 from app.pages.group_links import group_path
 from app.pages.placement_charts import sparkline
 from app.services import Reader, services_of
+from app.texts import phrase, phrases, sentence_of
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
 from kraft_core.clients.admin.streams_topology import Task
 from kraft_core.image.metadata_image import MetadataImage
@@ -33,15 +34,16 @@ TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
 FEATURES: Final = {"Share": "share.version", "Streams": "streams.version"}
 """The feature that a broker supports if it serves groups of a type."""
 STATES: Final = (
-    "Stable",
-    "Empty",
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Assigning",
-    "Reconciling",
-    "NotReady",
-    "Dead",
+    phrase("Stable"),
+    phrase("Empty"),
+    phrase("PreparingRebalance"),
+    phrase("CompletingRebalance"),
+    phrase("Assigning"),
+    phrase("Reconciling"),
+    phrase("NotReady"),
+    phrase("Dead"),
 )
+TYPE_TEXTS: Final = (phrase("classic"), phrase("consumer"), phrase("share"), phrase("streams"))
 MINUS: Final = "\N{MINUS SIGN}"
 NO_LAG: Final = GroupLag.unknown()
 
@@ -85,7 +87,7 @@ class GroupsView:
     pages: int
     asked_at: dt.datetime | None
     notes: Sequence[str]
-    types: Sequence[str] = TYPES
+    types: Sequence[tuple[str, str]] = tuple(zip(TYPES, TYPE_TEXTS, strict=True))
     states: Sequence[str] = STATES
 
     @property
@@ -196,13 +198,28 @@ def state_tone(state: str) -> str:
     return {"Stable": "good", "Empty": "", "Dead": ""}.get(state, "warn")
 
 
+def state_text(state: str) -> str:
+    """Return a group's state for people."""
+    return next((each for each in STATES if each == state), state)
+
+
+def type_text(group_type: str) -> str:
+    """Return a group's type for people."""
+    return next((each for each in TYPE_TEXTS if each == group_type.lower()), group_type.lower()) or phrase("unknown")
+
+
 def trend_view(trend: LagTrend) -> TrendView:
     """Return the lag over the last minutes; without two samples there is nothing to say."""
     change = trend.change
     if change is None:
         return TrendView(None, "", "")
     over = duration(int(trend.span.total_seconds() * 1000))
-    text = f"{'+' if change > 0 else MINUS}{number(abs(change))} in {over}" if change else f"unchanged for {over}"
+    by = f"{'+' if change > 0 else MINUS}{number(abs(change))}"
+    text = (
+        phrase("%(change)s in %(time)s", change=by, time=over)
+        if change
+        else phrase("unchanged for %(time)s", time=over)
+    )
     return TrendView(sparkline([each.lag for each in trend.samples]), text, "warn" if change > 0 else "")
 
 
@@ -212,14 +229,14 @@ def group_row(listed: ListedGroup, found: GroupLag) -> GroupRow:
     state = listed.state if detail is None else detail.description.state
     error = found.detail.error
     if error is not None:
-        why = str(error)
+        why = sentence_of(error)
     else:
-        why = "" if found.is_complete and detail else "Not all brokers have answered yet."
+        why = "" if found.is_complete and detail else phrase("Not all brokers have answered yet.")
     return GroupRow(
         listed.group_id,
         group_path(listed.group_id),
-        listed.type.lower() or "unknown",
-        state,
+        type_text(listed.type),
+        state_text(state),
         state_tone(state),
         None if detail is None else len(detail.description.members),
         found.total,
@@ -235,17 +252,24 @@ def unserved_note(image: MetadataImage, wanted_type: str) -> str:
     brokers = image.cluster.brokers.values()
     if feature is None or any(feature in each.supported_features for each in brokers):
         return ""
-    return f"No broker serves groups of the type {wanted_type}: none supports {feature}. Apache Kafka's brokers do."
+    return phrase(
+        "No broker serves groups of the type %(type)s: none supports %(feature)s. Apache Kafka's brokers do.",
+        type=wanted_type,
+        feature=feature,
+    )
 
 
 def list_notes(listed: GroupList) -> list[str]:
     """Return why groups may be missing, a line for each broker."""
-    notes = [f"No list from broker {broker_id}: {error}" for broker_id, error in sorted(listed.errors.items())]
+    notes: list[str] = [
+        phrase("No list from broker %(id)s: %(error)s", id=broker_id, error=sentence_of(error))
+        for broker_id, error in sorted(listed.errors.items())
+    ]
     if listed.pending:
         ids = ", ".join(map(str, listed.pending))
-        notes.append(f"Not answered yet: broker {ids}. Their groups appear as soon as they do.")
+        notes.append(phrase("Not answered yet: broker %(ids)s. Their groups appear as soon as they do.", ids=ids))
     if listed.missing is not None:
-        notes.append(f"Groups may be missing: {listed.missing}")
+        notes.append(phrase("Groups may be missing: %(why)s", why=listed.missing.text))
     return notes
 
 
@@ -273,7 +297,16 @@ class GroupFilter:
 def row_notes(rows: Sequence[GroupRow]) -> list[str]:
     """Return why members are not known, a line for each reason."""
     reasons = Counter(row.why for row in rows if row.members is None and row.why)
-    return [f"{counted(count, 'group')} without members and lag: {why}" for why, count in reasons.items()]
+    return [
+        phrases(
+            "%(count)s group without members and lag: %(why)s",
+            "%(count)s groups without members and lag: %(why)s",
+            count,
+            count=number(count),
+            why=why,
+        )
+        for why, count in reasons.items()
+    ]
 
 
 async def groups_view(request: Request, query: Mapping[str, str]) -> GroupsView:
@@ -304,7 +337,7 @@ async def groups_view(request: Request, query: Mapping[str, str]) -> GroupsView:
 async def groups(request: Request, _caller: Reader) -> Response:
     """Return the list."""
     view = await groups_view(request, request.query_params)
-    return render(request, "groups.html", page=page_of(request, "Groups", "/groups"), view=view)
+    return render(request, "groups.html", page=page_of(request, phrase("Groups"), "/groups"), view=view)
 
 
 @router.get("/fragments/groups")
@@ -319,11 +352,15 @@ async def groups_fragment(request: Request, _caller: Reader) -> Response:
 # one group
 
 
+def first_names(names: Sequence[str]) -> str:
+    """Return the first of these names, and how many follow."""
+    shown, more = ", ".join(names[:ASSIGNED_SHOWN]), len(names) - ASSIGNED_SHOWN
+    return phrase("%(names)s and %(count)s more", names=shown, count=number(more)) if more > 0 else shown
+
+
 def member_row(member: MemberDescription) -> MemberRow:
     """Return one member with the first of its partitions."""
     assigned = sorted(member.assignment)
-    more = f" and {number(len(assigned) - ASSIGNED_SHOWN)} more" if len(assigned) > ASSIGNED_SHOWN else ""
-    shown = ", ".join(f"{topic}-{index}" for topic, index in assigned[:ASSIGNED_SHOWN])
     return MemberRow(
         member.member_id,
         member.group_instance_id,
@@ -331,7 +368,7 @@ def member_row(member: MemberDescription) -> MemberRow:
         member.host,
         member.member_epoch,
         len(assigned),
-        shown + more,
+        first_names([f"{topic}-{index}" for topic, index in assigned]),
     )
 
 
@@ -346,7 +383,7 @@ def partition_rows(found: GroupLag) -> list[PartitionRow]:
             each.lag,
             "" if each.member is None else each.member.client_id,
             "" if each.member is None else each.member.host,
-            "" if each.error is None else str(each.error),
+            "" if each.error is None else sentence_of(each.error),
         )
         for each in found.partitions
     ]
@@ -366,8 +403,7 @@ def topic_lags(rows: Sequence[PartitionRow]) -> list[TopicLag]:
 
 def tasks_text(tasks: Sequence[Task]) -> str:
     """Return tasks as Kafka Streams names them: SUBTOPOLOGY_PARTITION."""
-    more = f" and {number(len(tasks) - ASSIGNED_SHOWN)} more" if len(tasks) > ASSIGNED_SHOWN else ""
-    return ", ".join(f"{subtopology}_{index}" for subtopology, index in sorted(tasks)[:ASSIGNED_SHOWN]) + more
+    return first_names([f"{subtopology}_{index}" for subtopology, index in sorted(tasks)])
 
 
 def task_rows(members: Sequence[MemberDescription]) -> list[TaskRow]:
@@ -404,21 +440,23 @@ def group_view(listed: ListedGroup | None, group_id: str, found: GroupLag, page:
     members = () if described is None else described.members
     note = ""
     if error is not None:
-        note = f"The coordinator does not answer: {error}"
+        note = phrase("The coordinator does not answer: %(error)s", error=sentence_of(error))
     elif described is None:
-        note = "The coordinator has not answered yet."
+        note = phrase("The coordinator has not answered yet.")
     return GroupView(
         group_id=group_id,
         url=group_path(group_id),
-        type=(described.type if described else listed.type if listed else "").lower() or "unknown",
-        state=state or "unknown",
+        type=type_text(described.type if described else listed.type if listed else ""),
+        state=state_text(state) or phrase("unknown"),
         tone=state_tone(state),
         protocol=described.protocol if described else listed.protocol if listed else "",
         assignor=described.partition_assignor if described else "",
         coordinator=described.coordinator.id if described else listed.coordinator if listed else -1,
         epochs=""
         if described is None or described.epoch is None
-        else f"{described.epoch}, assignment {described.assignment_epoch}",
+        else phrase(
+            "%(epoch)s, assignment %(assignment)s", epoch=described.epoch, assignment=described.assignment_epoch
+        ),
         lag=found.total,
         trend=trend_view(found.trend),
         members=[member_row(each) for each in sorted(members, key=lambda each: each.member_id)[:MEMBERS_SHOWN]],
@@ -442,9 +480,9 @@ async def group_page(request: Request, group_id: str, page: int) -> Response:
     listed = next((each for each in lists.groups if each.group_id == group_id), None)
     found = await groups.lag(group_id)
     if found.is_missing:
-        raise NotFoundError(f"There is no group '{group_id[:249]}'.")
+        raise NotFoundError(phrase("There is no group '%(id)s'.", id=group_id[:249]))
     view = group_view(listed, group_id, found, page)
-    title = f"Group {group_id[:249]}"
+    title = phrase("Group %(id)s", id=group_id[:249])
     return render(request, "group.html", page=page_of(request, title, "/groups"), view=view)
 
 

@@ -10,6 +10,7 @@ from app.cluster.records import RecordQuery
 from app.records.contents import FORMATS, Format
 from app.records.filters import Field, FilterTextError, Operator, RecordFilter, RecordFilters
 from app.records.positions import AtOffset, AtTime, BeforeEnd, Position, PositionTextError, parse_to
+from app.texts import phrase, sentence_of
 from kraft_core.image.metadata_image import TopicImage
 
 STARTS: Final = ("newest", "beginning", "offset", "time")
@@ -18,6 +19,7 @@ CURSOR_MAX: Final = 200
 """Partitions that an address can have a position of."""
 FILTERS_MAX: Final = 3
 TEXT_MAX: Final = 1_000
+POSITION_MAX: Final = 200
 
 
 class QueryError(ValueError):
@@ -58,11 +60,6 @@ class MessageForm:
     def counts(self) -> tuple[int, ...]:
         """The sizes of windows to choose from."""
         return COUNTS
-
-    @property
-    def starts(self) -> tuple[str, ...]:
-        """The starts to choose from."""
-        return STARTS
 
     def pairs(self, *, position: bool = True) -> list[tuple[str, str]]:
         """Return the query as pairs for an address, without where it starts unless `position`."""
@@ -120,7 +117,7 @@ def _cursor(text: str) -> dict[int, int]:
     for part in text.split(",")[: CURSOR_MAX + 1] if text else ():
         index, _, offset = part.partition(":")
         if not (_is_number(index) and _is_number(offset)):
-            raise QueryError(f"cursor: '{part[:40]}' is not PARTITION:OFFSET.")
+            raise QueryError(phrase("cursor: '%(text)s' is not PARTITION:OFFSET.", text=part[:40]))
         found[int(index)] = int(offset)
     return found
 
@@ -129,7 +126,13 @@ def _partition(topic: TopicImage, text: str) -> tuple[int, ...]:
     if not text:
         return ()
     if not _is_number(text) or int(text) not in topic.partitions:
-        raise QueryError(f"Partition '{text[:40]}' does not exist: allowed are 0 to {len(topic.partitions) - 1}.")
+        raise QueryError(
+            phrase(
+                "Partition '%(text)s' does not exist: allowed are 0 to %(last)s.",
+                text=text[:40],
+                last=len(topic.partitions) - 1,
+            )
+        )
     return (int(text),)
 
 
@@ -141,19 +144,20 @@ def _start(form: MessageForm) -> Position:
             return None
         case kind:
             try:
-                found = parse_to(form.position)
+                found = parse_to(form.position[:POSITION_MAX])
             except PositionTextError as wrong:
-                raise QueryError(f"Position: {str(wrong)[:300]}.") from None
-            if not isinstance(found, AtOffset if kind == "offset" else AtTime):
-                raise QueryError(
-                    f"Position: '{form.position[:40]}' is not {'an offset' if kind == 'offset' else 'a time'}."
-                )
+                raise QueryError(phrase("Position: %(error)s.", error=sentence_of(wrong))) from None
+            text = form.position[:40]
+            if kind == "offset" and not isinstance(found, AtOffset):
+                raise QueryError(phrase("Position: '%(text)s' is not an offset.", text=text))
+            if kind == "time" and not isinstance(found, AtTime):
+                raise QueryError(phrase("Position: '%(text)s' is not a time.", text=text))
             return found
 
 
 def _filters(rows: tuple[FilterRow, ...]) -> RecordFilters:
     if len(rows) > FILTERS_MAX:
-        raise QueryError(f"At most {FILTERS_MAX} filters are allowed.")
+        raise QueryError(phrase("At most %(most)s filters are allowed.", most=FILTERS_MAX))
     try:
         return RecordFilters(
             RecordFilter(
@@ -165,12 +169,16 @@ def _filters(rows: tuple[FilterRow, ...]) -> RecordFilters:
             for row in rows
         )
     except FilterTextError as wrong:
-        raise QueryError(f"Filter: {str(wrong)[:500]}.") from None
+        raise QueryError(phrase("Filter: %(error)s.", error=sentence_of(wrong))) from None
 
 
 def _one_of(what: str, text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
-        raise QueryError(f"{what}: '{text[:40]}' is not one of {', '.join(allowed)}.")
+        raise QueryError(
+            phrase(
+                "%(what)s: '%(text)s' is not one of %(allowed)s.", what=what, text=text[:40], allowed=", ".join(allowed)
+            )
+        )
     return text
 
 

@@ -14,11 +14,13 @@ from app.cluster.record_windows import Window
 from app.cluster.records import Found, Tailed, TooManyReadersError
 from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.frame import REFUSALS, html_of, number, page_of, refusal, render, size
-from app.pages.message_query import CURSOR_MAX, MessageForm, QueryError, cursor_text, parse_form, query_of
+from app.pages.language import language_of
+from app.pages.message_query import CURSOR_MAX, STARTS, MessageForm, QueryError, cursor_text, parse_form, query_of
 from app.pages.topic import known_topic
 from app.records.contents import FORMATS, Content, Decoder, content_of, sizes_of, visible
 from app.records.filters import FIELDS, OPERATORS
 from app.services import RecordReader, services_of
+from app.texts import joined, phrase, phrases, sentence_of, shown, speaking
 from kraft_core.clients.consumer.clipping_decoder import ClippedRecord
 from kraft_core.clients.consumer.uniform_records import Raw
 from kraft_core.image.metadata_image import TopicImage
@@ -30,6 +32,21 @@ DETAIL_CHARACTERS: Final = 4_000
 WHOLE_CHARACTERS: Final = 1 << 20
 HEADERS_SHOWN: Final = 100
 PARTS_SHOWN: Final = 200
+Choices = Sequence[tuple[str, str]]
+START_CHOICES: Final[Choices] = list(
+    zip(STARTS, (phrase("newest"), phrase("beginning"), phrase("offset"), phrase("time")), strict=True)
+)
+FORMAT_CHOICES: Final[Choices] = list(
+    zip(
+        FORMATS,
+        (phrase("auto"), phrase("text"), "json", "hex", "base64", phrase("integer"), phrase("schema")),
+        strict=True,
+    )
+)
+FIELD_CHOICES: Final[Choices] = list(zip(FIELDS, (phrase("key"), phrase("value"), phrase("header")), strict=True))
+OPERATOR_CHOICES: Final[Choices] = list(
+    zip(OPERATORS, (phrase("contains"), phrase("equals"), phrase("matches")), strict=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +103,10 @@ class MessagesView:
     tail_url: str = ""
     note: str = ""
     error: str = ""
-    formats: Sequence[str] = FORMATS
-    fields: Sequence[str] = FIELDS
-    operators: Sequence[str] = OPERATORS
+    starts: Choices = tuple(START_CHOICES)
+    formats: Choices = tuple(FORMAT_CHOICES)
+    fields: Choices = tuple(FIELD_CHOICES)
+    operators: Choices = tuple(OPERATOR_CHOICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +128,7 @@ def message_row(name: str, record: Raw, decoder: Decoder, most: int = DETAIL_CHA
         partition=record.partition,
         offset=record.offset,
         time=time_text(record.timestamp_ms),
-        time_type="log append time" if record.timestamp_type else "create time",
+        time_type=phrase("log append time") if record.timestamp_type else phrase("create time"),
         key=key,
         value=value,
         headers=headers,
@@ -136,11 +154,16 @@ def _line(content: Content) -> str:
 
 def _summary(found: Found) -> str:
     window = found.window
-    shown = f"{number(len(window.records))} record{'' if len(window.records) == 1 else 's'}."
-    return (
-        f"{shown} Scanned {number(window.scanned)} ({size(window.scanned_bytes)}) "
-        f"in {len(window.parts)} partition{'' if len(window.parts) == 1 else 's'}, {found.seconds:.1f} s."
+    records = phrases("%(count)s record.", "%(count)s records.", len(window.records), count=number(len(window.records)))
+    scanned = phrases(
+        "Scanned %(scanned)s (%(size)s) in %(count)s partition, %(seconds)s s.",
+        "Scanned %(scanned)s (%(size)s) in %(count)s partitions, %(seconds)s s.",
+        len(window.parts),
+        scanned=number(window.scanned),
+        size=size(window.scanned_bytes),
+        seconds=f"{found.seconds:.1f}",
     )
+    return joined(" ", [records, scanned])
 
 
 def _stopped(window: Window) -> str:
@@ -148,20 +171,30 @@ def _stopped(window: Window) -> str:
     if not window.stopped:
         return ""
     reached = [
-        f"partition {each.index} {'down ' if window.is_backwards else ''}to offset {number(each.position)}"
+        phrase("partition %(index)s down to offset %(offset)s", index=each.index, offset=number(each.position))
+        if window.is_backwards
+        else phrase("partition %(index)s to offset %(offset)s", index=each.index, offset=number(each.position))
         for each in window.parts.values()
         if each.scanned and not each.is_at_bound
     ]
-    where = "; ".join(reached[:3]) + (f" and {len(reached) - 3} more" if len(reached) > 3 else "")
-    return f"Stopped after {window.stopped}{': ' + where if where else ''}."
+    where = joined("; ", reached[:3])
+    if len(reached) > 3:
+        where = phrase("%(names)s and %(count)s more", names=where, count=len(reached) - 3)
+    if not where:
+        return phrase("Stopped after %(limit)s.", limit=window.stopped)
+    return phrase("Stopped after %(limit)s: %(where)s.", limit=window.stopped, where=where)
+
+
+def _range(first: int, last: int) -> str:
+    return phrase("%(first)s to %(last)s", first=number(first), last=number(last))
 
 
 def _parts(window: Window) -> list[PartRow]:
     return [
         PartRow(
             each.index,
-            f"{number(each.first)} to {number(each.end)}",
-            f"{number(min(each.start, each.position))} to {number(max(each.start, each.position))}",
+            _range(each.first, each.end),
+            _range(min(each.start, each.position), max(each.start, each.position)),
             each.scanned,
             each.error,
         )
@@ -186,12 +219,17 @@ def messages_view(topic: TopicImage, form: MessageForm, found: Found) -> Message
         rows=[message_row(topic.name, record, found.decoder) for record in window.records],
         summary=_summary(found),
         stopped=_stopped(window),
-        errors=[f"Partition {index} is not shown: {error}" for index, error in sorted(found.errors.items())],
+        errors=[
+            phrase("Partition %(index)s is not shown: %(error)s", index=index, error=error)
+            for index, error in sorted(found.errors.items())
+        ],
         parts=_parts(window),
         older_url=url(window.older, "older") if can_continue and window.has_older else "",
         newer_url=url(window.newer, "newer") if can_continue and (window.has_newer or window.is_backwards) else "",
         tail_url=f"{base}/events?{urlencode(form.pairs(position=False))}",
-        note="" if can_continue else f"Of more than {CURSOR_MAX} partitions only one window is shown; choose one.",
+        note=""
+        if can_continue
+        else phrase("Of more than %(most)s partitions only one window is shown; choose one.", most=CURSOR_MAX),
     )
 
 
@@ -207,9 +245,9 @@ async def messages(request: Request, caller: RecordReader, name: str) -> Respons
         found = await services.actions.records.read(caller, query_of(topic, form))
         view = messages_view(topic, form, found)
     except QueryError as wrong:
-        view, status = _with_error(view, str(wrong)), FORM_REFUSED
+        view, status = _with_error(view, sentence_of(wrong)), FORM_REFUSED
     except TooManyReadersError as busy:
-        view, status = _with_error(view, str(busy)), busy.status
+        view, status = _with_error(view, sentence_of(busy)), busy.status
     except REFUSALS as refused:
         text, status = refusal(refused)
         view = _with_error(view, text)
@@ -233,7 +271,7 @@ async def tail(request: Request, caller: RecordReader, name: str) -> Response:
     try:
         query = query_of(topic, form.resumed(resumed) if resumed else form)
     except QueryError as wrong:
-        raise NotFoundError(str(wrong)) from None
+        raise NotFoundError(sentence_of(wrong)) from None
 
     async def stream() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
@@ -243,10 +281,16 @@ async def tail(request: Request, caller: RecordReader, name: str) -> Response:
                 if services.cluster.is_stopping or await request.is_disconnected():
                     return
         except (TooManyReadersError, *REFUSALS) as failure:
-            yield f"event: failed\ndata: {json.dumps(str(failure))}\n\n"
+            yield f"event: failed\ndata: {json.dumps(_said(request, sentence_of(failure)))}\n\n"
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
+
+
+def _said(request: Request, text: str) -> str:
+    """Return a text in the language of the reader, for messages.js."""
+    with speaking(language_of(request)):
+        return str(shown(text))
 
 
 def _event(request: Request, name: str, tailed: Tailed) -> str:
@@ -255,7 +299,10 @@ def _event(request: Request, name: str, tailed: Tailed) -> str:
         "rows": html_of(request, "_message_rows.html", rows=rows) if rows else "",
         "count": len(rows),
         "passed_over": tailed.passed_over,
-        "errors": [f"Partition {index}: {error}" for index, error in sorted(tailed.errors.items())][:5],
+        "errors": [
+            _said(request, phrase("Partition %(index)s: %(error)s", index=index, error=error))
+            for index, error in sorted(tailed.errors.items())[:5]
+        ],
     }
     cursor = cursor_text(tailed.positions) if len(tailed.positions) <= CURSOR_MAX else ""
     return f"id: {cursor}\nevent: records\ndata: {json.dumps(data)}\n\n"
@@ -280,12 +327,15 @@ async def raw_content(
 ) -> Response:
     """Return the bytes of a record's key or value as a file."""
     if part not in {"key", "value"}:
-        raise NotFoundError(f"A record has a key and a value, and no '{part[:40]}'.")
+        raise NotFoundError(phrase("A record has a key and a value, and no '%(part)s'.", part=part[:40]))
     topic = known_topic(services_of(request).cluster, name)
     record = await _one(request, caller, topic, partition, offset, is_whole=True)
     content = record.key if part == "key" else record.value
     if content is None:
-        raise NotFoundError(f"The {part} of this record is null.")
+        is_key = part == "key"
+        raise NotFoundError(
+            phrase("The key of this record is null.") if is_key else phrase("The value of this record is null.")
+        )
     headers = {
         "Content-Disposition": f'attachment; filename="{name}-{partition}-{offset}-{part}.bin"',
         "Cache-Control": "no-store",
@@ -297,9 +347,16 @@ async def _one(
     request: Request, caller: RecordReader, topic: TopicImage, partition: int, offset: int, *, is_whole: bool = False
 ) -> Raw:
     if partition not in topic.partitions:
-        raise NotFoundError(f"Topic '{topic.name}' has no partition {partition}.")
+        raise NotFoundError(phrase("Topic '%(topic)s' has no partition %(index)s.", topic=topic.name, index=partition))
     actions = services_of(request).actions
     record = await actions.records.read_one(caller, topic, partition, offset, is_whole=is_whole)
     if record is None:
-        raise NotFoundError(f"Partition {partition} of '{topic.name}' has no record at offset {offset} (any more).")
+        raise NotFoundError(
+            phrase(
+                "Partition %(index)s of '%(topic)s' has no record at offset %(offset)s (any more).",
+                index=partition,
+                topic=topic.name,
+                offset=offset,
+            )
+        )
     return record

@@ -16,6 +16,7 @@ from app.pages.topic import known_topic
 from app.records.contents import content_of, visible
 from app.records.entry import ENTRY_TYPES, EntryError, EntryType, entered, entered_headers, rest_body
 from app.services import RecordWriter, services_of
+from app.texts import phrase, sentence_of
 from kraft_core.clients.producer.partitioner import partition_for_key
 from kraft_core.image.metadata_image import TopicImage
 from kraft_core.protocol.errors import KafkaError
@@ -23,6 +24,9 @@ from kraft_core.protocol.errors import KafkaError
 router = APIRouter(include_in_schema=False)
 
 SHOWN_CHARACTERS: Final = 2_000
+TYPE_CHOICES: Final = tuple(
+    zip(ENTRY_TYPES, (phrase("text"), "json", "hex", "base64", "int32", "int64", "null"), strict=True)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class ProduceForm:
     value: str = ""
     headers: str = ""
     error: str = ""
-    types: tuple[str, ...] = ENTRY_TYPES
+    types: tuple[tuple[str, str], ...] = TYPE_CHOICES
 
     @property
     def fields(self) -> list[tuple[str, str]]:
@@ -54,11 +58,17 @@ def new_record(topic: TopicImage, form: ProduceForm) -> NewRecord:
         text = form.partition.strip()
         is_number = text.isascii() and text.isdigit() and len(text) < 10
         if not is_number or int(text) not in topic.partitions:
-            raise EntryError(f"Partition: '{text[:40]}' does not exist; allowed are 0 to {len(topic.partitions) - 1}.")
+            raise EntryError(
+                phrase(
+                    "Partition: '%(text)s' does not exist; allowed are 0 to %(last)s.",
+                    text=text[:40],
+                    last=len(topic.partitions) - 1,
+                )
+            )
         partition = int(text)
     return NewRecord(
-        key=entered("Key", form.key, _type("Key", form.key_type)),
-        value=entered("Value", form.value, _type("Value", form.value_type)),
+        key=entered(phrase("Key"), form.key, _type(phrase("Key"), form.key_type)),
+        value=entered(phrase("Value"), form.value, _type(phrase("Value"), form.value_type)),
         headers=entered_headers(form.headers),
         partition=partition,
     )
@@ -66,7 +76,14 @@ def new_record(topic: TopicImage, form: ProduceForm) -> NewRecord:
 
 def _type(what: str, text: str) -> EntryType:
     if text not in ENTRY_TYPES:
-        raise EntryError(f"{what}: '{text[:40]}' is not a type; allowed are {', '.join(ENTRY_TYPES)}.")
+        raise EntryError(
+            phrase(
+                "%(what)s: '%(text)s' is not a type; allowed are %(allowed)s.",
+                what=what,
+                text=text[:40],
+                allowed=", ".join(ENTRY_TYPES),
+            )
+        )
     return text
 
 
@@ -74,35 +91,37 @@ def _shown(data: bytes | None) -> str:
     content = content_of(data, "auto", SHOWN_CHARACTERS)
     if content.kind in {"null", "empty"}:
         return content.kind
-    return f"{content.text}{'…' if content.is_cut else ''} ({content.kind}, {size(content.size)})"
+    text = f"{content.text}{'…' if content.is_cut else ''}"
+    return phrase("%(text)s (%(kind)s, %(size)s)", text=text, kind=content.kind, size=size(content.size))
 
 
 def _preview(request: Request, topic: TopicImage, form: ProduceForm, record: NewRecord) -> ConfirmView:
-    partition = "chosen by the producer"
+    partition: str = phrase("chosen by the producer")
     if record.partition is not None:
         partition = str(record.partition)
     elif record.key is not None:
-        partition = f"{partition_for_key(record.key, len(topic.partitions))}, by the key"
+        index = partition_for_key(record.key, len(topic.partitions))
+        partition = phrase("%(index)s, by the key", index=index)
     headers = [
-        (f"Header {visible(name[:100])}", "", "null" if value is None else _shown(value))
+        (phrase("Header %(name)s", name=visible(name[:100])), "", "null" if value is None else _shown(value))
         for name, value in record.headers
     ]
-    warnings = ["A record cannot be taken back. Every consumer of the topic will read it."]
+    warnings = [phrase("A record cannot be taken back. Every consumer of the topic will read it.")]
     if record.value is None:
-        warnings.append("The value is null: a compacted topic deletes this key.")
+        warnings.append(phrase("The value is null: a compacted topic deletes this key."))
     body = rest_body(record.key, record.value, record.headers, record.partition)
     path = f"/topics/{quote(topic.name, safe='')}"
     return ConfirmView(
-        title=f"Produce to {topic.name}",
+        title=phrase("Produce to %(topic)s", topic=topic.name),
         active="/topics",
         back=topic.name,
         back_url=path,
         action=f"{path}/produce",
-        button="Produce",
+        button=phrase("Produce"),
         changes=[
-            ("Partition", "", partition),
-            ("Key", "", _shown(record.key)),
-            ("Value", "", _shown(record.value)),
+            (phrase("Partition"), "", partition),
+            (phrase("Key"), "", _shown(record.key)),
+            (phrase("Value"), "", _shown(record.value)),
             *headers,
         ],
         consequences=warnings,
@@ -119,7 +138,7 @@ async def produce_form(request: Request, _caller: RecordWriter, name: str) -> Re
 
 
 def _form_page(request: Request, form: ProduceForm, status: int = 200) -> Response:
-    title = f"Produce to {form.name}"
+    title = phrase("Produce to %(topic)s", topic=form.name)
     return render(request, "produce.html", status, page=page_of(request, title, "/topics"), view=form)
 
 
@@ -152,13 +171,14 @@ async def produce(
     try:
         record = new_record(topic, form)
     except EntryError as wrong:
-        return _form_page(request, replace(form, error=str(wrong)), FORM_REFUSED)
+        return _form_page(request, replace(form, error=sentence_of(wrong)), FORM_REFUSED)
 
     async def apply() -> Response:
         (done,) = await services.actions.records.produce(caller, name, [record])
         if isinstance(done, KafkaError):
             raise done
-        note = Flash("good", f"Written to partition {done.partition} at offset {number(done.offset)}.")
+        where = {"partition": done.partition, "offset": number(done.offset)}
+        note = Flash("good", phrase("Written to partition %(partition)s at offset %(offset)s.", **where))
         address = f"/topics/{quote(name, safe='')}/messages/{done.partition}/{done.offset}"
         return go_to(request, address, note)
 

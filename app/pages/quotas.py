@@ -12,6 +12,7 @@ from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import amount
 from app.services import Admin, services_of
+from app.texts import phrase, sentence_of
 from kraft_core.clients.admin.quotas import ClientQuotaEntity
 
 router = APIRouter(include_in_schema=False, prefix="/rights/quotas")
@@ -23,11 +24,13 @@ def read_entity(fields: Mapping[str, str]) -> ClientQuotaEntity:
     for kind in sorted(ENTITY_TYPES):
         name, is_default = fields.get(kind, "").strip(), bool(fields.get(f"{kind}-default"))
         if name and is_default:
-            raise ValueError(f"Either a name or the default of {kind}, not both.")
+            raise ValueError(phrase("Either a name or the default of %(kind)s, not both.", kind=kind))
         if name or is_default:
             entity.append((kind, name or None))
     if not entity:
-        raise ValueError(f"An entity is required: {', '.join(ENTITY_TYPES)}, by name or the default.")
+        raise ValueError(
+            phrase("An entity is required: %(types)s, by name or the default.", types=", ".join(ENTITY_TYPES))
+        )
     return tuple(entity)
 
 
@@ -37,9 +40,9 @@ def read_value(key: str, text: str) -> float | None:
     try:
         value = float(plain) if plain else None
     except ValueError:
-        raise ValueError(f"'{text[:40]}' is not a number.") from None
+        raise ValueError(phrase("'%(text)s' is not a number.", text=text[:40])) from None
     if value is not None and not 0 < value < float("inf"):
-        raise ValueError(f"'{text[:40]}' is not a number above 0.")
+        raise ValueError(phrase("'%(text)s' is not a number above 0.", text=text[:40]))
     return value
 
 
@@ -52,12 +55,16 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
     try:
         entity, value = read_entity(form), read_value(key, form.get("value", "").strip())
     except ValueError as error:
-        return quotas_page(request, str(error), FORM_REFUSED, {f"quota-{name}": given for name, given in form.items()})
+        given = {f"quota-{name}": text for name, text in form.items()}
+        return quotas_page(request, sentence_of(error), FORM_REFUSED, given)
 
     async def alter(*, validate_only: bool) -> Flash:
         offset = await services.actions.quotas.alter(caller, entity, {key: value}, validate_only=validate_only)
-        done = "removed" if value is None else f"set to {amount(value)}"
-        return Flash("good", f"{key} of {entity_text(entity)} {done} at offset {offset}.")
+        about = {"key": key, "entity": entity_text(entity), "offset": str(offset)}
+        if value is None:
+            return Flash("good", phrase("%(key)s of %(entity)s removed at offset %(offset)s.", **about))
+        text = phrase("%(key)s of %(entity)s set to %(value)s at offset %(offset)s.", value=amount(value), **about)
+        return Flash("good", text)
 
     quotas = services.cluster.image.client_quotas.get(entity)
     now = None if quotas is None else quotas.get(key)
@@ -66,15 +73,15 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
         "data": [{"key": key, "value": value}],
     }
     view = ConfirmView(
-        title="Change client quota",
+        title=phrase("Change client quota"),
         active="/rights",
         back=TITLE,
         back_url="/rights/quotas",
         action="/rights/quotas",
-        button="Remove quota" if value is None else "Set quota",
+        button=phrase("Remove quota") if value is None else phrase("Set quota"),
         changes=[
             (
-                f"{key} of {entity_text(entity)}",
+                phrase("%(key)s of %(entity)s", key=key, entity=entity_text(entity)),
                 _value_text(key, now),
                 _value_text(key, value),
             )
@@ -94,6 +101,6 @@ async def alter_quota(request: Request, caller: Admin) -> Response:
 
 def _value_text(key: str, value: float | None) -> str:
     if value is None:
-        return "none"
+        return phrase("none")
     words = value_words(key, value)
     return f"{amount(value)} ({words})" if words else amount(value)

@@ -11,6 +11,7 @@ from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, go_to, refusal, whole_number
 from app.services import Admin, services_of
+from app.texts import phrase
 from kraft_core.image.scram_mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -18,7 +19,8 @@ router = APIRouter(include_in_schema=False, prefix="/rights/scram")
 
 
 def _unknown(mechanism: str) -> str:
-    return f"'{mechanism[:40]}' is not one of {', '.join(SCRAM_MECHANISMS)}."
+    allowed = ", ".join(SCRAM_MECHANISMS)
+    return phrase("'%(text)s' is not one of %(allowed)s.", text=mechanism[:40], allowed=allowed)
 
 
 @router.post("")
@@ -35,10 +37,12 @@ async def put_scram_user(
     found = SCRAM_MECHANISMS.get(mechanism)
     count = whole_number(iterations, MIN_ITERATIONS, MAX_ITERATIONS)
     wrong = {
-        "The user name is empty.": not name,
+        phrase("The user name is empty."): not name,
         _unknown(mechanism): found is None,
-        "The password is empty.": not password,
-        f"Iterations must be a whole number from {MIN_ITERATIONS} to {MAX_ITERATIONS}.": count is None,
+        phrase("The password is empty."): not password,
+        phrase(
+            "Iterations must be a whole number from %(least)s to %(most)s.", least=MIN_ITERATIONS, most=MAX_ITERATIONS
+        ): count is None,
     }
     given = {"scram-name": name, "scram-mechanism": mechanism, "scram-iterations": iterations}
     if any(wrong.values()) or found is None or count is None:
@@ -48,10 +52,10 @@ async def put_scram_user(
         offset = await services.actions.scram.put(caller, name, found, password, count)
     except REFUSALS as refused:
         return scram_page(request, *refusal(refused), given)
-    done = "changed" if existed else "created"
-    return go_to(
-        request, "/rights/scram", Flash("good", f"{found.name} credential of {name} {done} at offset {offset}.")
-    )
+    given = {"mechanism": found.name, "name": name, "offset": str(offset)}
+    changed = phrase("%(mechanism)s credential of %(name)s changed at offset %(offset)s.", **given)
+    created = phrase("%(mechanism)s credential of %(name)s created at offset %(offset)s.", **given)
+    return go_to(request, "/rights/scram", Flash("good", changed if existed else created))
 
 
 @router.post("/delete")
@@ -69,17 +73,24 @@ async def delete_scram_user(
 
     async def apply() -> Flash:
         offset = await services_of(request).actions.scram.delete(caller, name, found)
-        return Flash("good", f"{found.name} credential of {name} deleted at offset {offset}.")
+        given = {"mechanism": found.name, "name": name, "offset": str(offset)}
+        return Flash("good", phrase("%(mechanism)s credential of %(name)s deleted at offset %(offset)s.", **given))
 
     view = ConfirmView(
-        title=f"Delete SCRAM credential of {name}",
+        title=phrase("Delete SCRAM credential of %(name)s", name=name),
         active="/rights",
         back=TITLE,
         back_url="/rights/scram",
         action="/rights/scram/delete",
-        button="Delete credential",
-        changes=[(f"{found.name} credential of {name}", "exists", "deleted")],
-        consequences=["Open connections stay until they must authenticate again."],
+        button=phrase("Delete credential"),
+        changes=[
+            (
+                phrase("%(mechanism)s credential of %(name)s", mechanism=found.name, name=name),
+                phrase("exists"),
+                phrase("deleted"),
+            )
+        ],
+        consequences=[phrase("Open connections stay until they must authenticate again.")],
         curl=cluster_curl(request, "DELETE", f"scram-users/{name}/credentials/{found.name}"),
         fields=[("name", name), ("mechanism", found.name)],
         dangerous=True,

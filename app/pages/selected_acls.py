@@ -19,6 +19,7 @@ from app.pages.selection import (
     selection_view,
 )
 from app.services import Admin, services_of
+from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -48,16 +49,18 @@ async def delete(request: Request, caller: Admin, given: TickedDep) -> Response:
     async def preview(item: str) -> Line:
         acl = _acl(item)
         if not (await actions.delete(caller, filter_of(acl), validate_only=True))[1]:
-            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "The ACL no longer exists.")
-        return Line((_name(item), "exists", "deleted"), item)
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, phrase("The ACL no longer exists."))
+        return Line((_name(item), phrase("exists"), phrase("deleted")), item)
 
     async def apply(item: str) -> str:
         offset, deleted = await actions.delete(caller, filter_of(_acl(item)))
-        return f"Deleted at offset {offset}." if deleted else "The ACL no longer exists."
+        if not deleted:
+            return phrase("The ACL no longer exists.")
+        return phrase("Deleted at offset %(offset)s.", offset=offset)
 
     view = replace(
-        selection_view(given, "/rights", TITLE, "/selected-acls/delete", "Delete ACLs"),
-        consequences=["Takes effect at once, on open connections too."],
+        selection_view(given, "/rights", TITLE, "/selected-acls/delete", phrase("Delete ACLs")),
+        consequences=[phrase("Takes effect at once, on open connections too.")],
         dangerous=True,
     )
     change = SelectionChange(

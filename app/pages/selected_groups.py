@@ -13,8 +13,19 @@ from app.actions.each import ITEMS_MAX
 from app.cluster.groups import UNLISTED, check_group_id
 from app.http.errors import UnprocessableError
 from app.pages.confirm import ConfirmView
-from app.pages.frame import counted, number
-from app.pages.group_changes import WAYS, by_topic, plan_text, read_plan, read_scenario, tool_of
+from app.pages.frame import number
+from app.pages.group_changes import (
+    LATER_MEMBERS,
+    NEW_OFFSETS,
+    WAYS,
+    WAYS_HINT,
+    by_topic,
+    offsets_set,
+    plan_text,
+    read_plan,
+    read_scenario,
+    tool_of,
+)
 from app.pages.group_links import group_path
 from app.pages.groups import GroupFilter
 from app.pages.selection import (
@@ -26,12 +37,12 @@ from app.pages.selection import (
     Ticked,
     TickedDep,
     each,
-    in_count,
     input_page,
     preview_or_apply_each,
     selection_view,
 )
 from app.services import GroupEditor, Services, services_of
+from app.texts import phrase, phrases, sentence_of
 from kraft_core.clients.admin.offset_reset import ToOffsets
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -58,7 +69,7 @@ def _id_of(item: str) -> str:
 
 
 def _view(given: Ticked, action: str, title: str, button: str) -> ConfirmView:
-    return selection_view(given, "/groups", "Groups", f"/selected-groups/{action}", title, button)
+    return selection_view(given, "/groups", phrase("Groups"), f"/selected-groups/{action}", title, button)
 
 
 @router.post("/delete")
@@ -76,20 +87,22 @@ async def delete(request: Request, caller: GroupEditor, given: TickedDep) -> Res
         for item in asked:
             error = found[_id_of(item)]
             if error is not None:
-                made.append(Refused(f"{error.message} ({error.code.name})"))
+                made.append(Refused(phrase("%(error)s (%(code)s)", error=error.message, code=error.code.name)))
                 continue
             committed = sum(part.committed is not None for part in lags[_id_of(item)].partitions)
-            offsets = counted(committed, "committed offset")
-            made.append(Line((_id_of(item), offsets, "deleted"), item))
+            offsets = phrases(
+                "%(count)s committed offset", "%(count)s committed offsets", committed, count=number(committed)
+            )
+            made.append(Line((_id_of(item), offsets, phrase("deleted")), item))
         return made
 
     async def apply(item: str) -> str:
         await services.actions.groups.delete(caller, _id_of(item))
-        return "Deleted."
+        return phrase("Deleted.")
 
     view = replace(
-        _view(given, "delete", "Delete groups", "Delete"),
-        consequences=["Members that join later begin where `auto.offset.reset` says."],
+        _view(given, "delete", phrase("Delete groups"), phrase("Delete")),
+        consequences=[LATER_MEMBERS],
         command=_command(request, [_id_of(item) for item in items]),
         dangerous=True,
     )
@@ -116,23 +129,35 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
                 raise ValueError
             scenario = read_scenario(way, value, int(time.time() * 1000))
         except ValueError as wrong:
-            return input_page(request, _input(given, items, way or WAYS[0].key, value, str(wrong)), "/groups")
+            return input_page(request, _input(given, items, way or WAYS[0].key, value, sentence_of(wrong)), "/groups")
 
     async def preview_one(item: str) -> Line:
         group_id = _id_of(item)
         check_group_id(group_id)
         plan = await admin.plan_reset(group_id, None, scenario)
         before, after = sum(part.committed or 0 for part in plan), sum(part.new_offset for part in plan)
-        row = (f"Sum of {counted(len(plan), 'offset')} of {group_id}", number(before), number(after))
-        return Line(row, f"{quote(group_id, safe='')}={quote(plan_text(plan), safe='')}")
+        what = phrases(
+            "Sum of %(count)s offset of %(group)s",
+            "Sum of %(count)s offsets of %(group)s",
+            len(plan),
+            count=number(len(plan)),
+            group=group_id,
+        )
+        return Line(
+            (what, number(before), number(after)), f"{quote(group_id, safe='')}={quote(plan_text(plan), safe='')}"
+        )
 
     async def preview(asked: Sequence[str]) -> list[Line | Refused]:
         made = await each(asked, preview_one)
         partitions = sum(line.value.count("%0A") + 1 for line in made if isinstance(line, Line))
         if partitions > PARTITIONS_MAX:
             raise UnprocessableError(
-                f"The selected groups have {number(partitions)} partitions with offsets; at most "
-                f"{number(PARTITIONS_MAX)} can be reset at once. Select fewer groups. Nothing has changed."
+                phrase(
+                    "The selected groups have %(count)s partitions with offsets; at most %(most)s can be reset at "
+                    "once. Select fewer groups. Nothing has changed.",
+                    count=number(partitions),
+                    most=number(PARTITIONS_MAX),
+                )
             )
         return made
 
@@ -140,18 +165,22 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
         try:
             offsets = read_plan(unquote(item.partition("=")[2]))
         except ValueError as wrong:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{wrong}.") from None
+            raise KafkaError(ErrorCode.INVALID_REQUEST, phrase("%(error)s.", error=sentence_of(wrong))) from None
         plan = await admin.plan_reset(_id_of(item), by_topic(offsets), ToOffsets(offsets))
         failed = await actions.reset(caller, _id_of(item), plan)
-        done = f"Offset set for {len(plan) - len(failed)} of {counted(len(plan), 'partition')}."
+        done = offsets_set(len(plan) - len(failed), len(plan))
         if failed:
             partition, error = next(iter(failed.items()))
-            raise KafkaError(error.code, f"{done} {partition.topic}-{partition.partition}: {error.message}")
+            where = f"{partition.topic}-{partition.partition}"
+            raise KafkaError(
+                error.code,
+                phrase("%(done)s %(partition)s: %(error)s", done=done, partition=where, error=error.message),
+            )
         return done
 
     view = replace(
-        _view(given, "reset", "Reset offsets", "Set offsets of"),
-        consequences=["Members that start again read from the new offsets: records are read twice, or never."],
+        _view(given, "reset", phrase("Reset offsets"), phrase("Set offsets of")),
+        consequences=[NEW_OFFSETS],
     )
     change = SelectionChange(
         noun="group", name=_id_of, url=lambda item: group_path(_id_of(item)), preview=preview, apply=apply
@@ -160,18 +189,21 @@ async def reset(request: Request, caller: GroupEditor, given: TickedDep) -> Resp
 
 
 def _input(given: Ticked, items: Sequence[str], way: str, value: str, error: str) -> InputView:
-    hint = "; ".join(f"{each.text}: {each.value}" for each in WAYS if each.value)
     return InputView(
-        title="Reset offsets",
-        back="Groups",
+        title=phrase("Reset offsets"),
+        back=phrase("Groups"),
         back_url=given.back_url("/groups"),
         action="/selected-groups/reset",
-        summary=f"{in_count(items, 'group')} selected. All their committed offsets are moved.",
+        summary=phrases(
+            "%(count)s group selected. All their committed offsets are moved.",
+            "%(count)s groups selected. All their committed offsets are moved.",
+            len(items),
+        ),
         inputs=(
-            Field("way", "Move the committed offsets", way, choices=[(each.key, each.text) for each in WAYS]),
-            Field("value", "Time, duration, offset or number of records", value, hint),
+            Field("way", phrase("Move the committed offsets"), way, choices=[(each.key, each.text) for each in WAYS]),
+            Field("value", phrase("Time, duration, offset or number of records"), value, WAYS_HINT),
         ),
         items=items,
         filter=given.filter,
-        error=f"{error}." if error else "",
+        error=phrase("%(error)s.", error=error) if error else "",
     )

@@ -13,13 +13,22 @@ from app.cluster.broker_answers import Answer
 from app.cluster.transactions import ListedTransaction, TransactionList
 from app.pages.frame import duration, number, page_items, page_of, render, whole_number
 from app.services import Reader, services_of
+from app.texts import phrase, sentence_of
 from kraft_core.clients.admin.transactions import TransactionDescription
 
 router = APIRouter(include_in_schema=False)
 
 ROWS: Final = 50
 PARTITIONS_SHOWN: Final = 20
-STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Empty", "Dead")
+STATES: Final = (
+    phrase("Ongoing"),
+    phrase("PrepareCommit"),
+    phrase("PrepareAbort"),
+    phrase("CompleteCommit"),
+    phrase("CompleteAbort"),
+    phrase("Empty"),
+    phrase("Dead"),
+)
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
@@ -82,10 +91,11 @@ def transaction_row(
             open_for, tone = duration(age_ms), "bad" if age_ms > found.timeout_ms else "info"
         more = len(found.partitions) - PARTITIONS_SHOWN
         partitions = ", ".join(f"{topic}-{index}" for topic, index in sorted(found.partitions)[:PARTITIONS_SHOWN])
-        partitions += f" and {number(more)} more" if more > 0 else ""
+        if more > 0:
+            partitions = phrase("%(names)s and %(count)s more", names=partitions, count=number(more))
     return TransactionRow(
         listed.transactional_id,
-        state,
+        next((each for each in STATES if each == state), state),
         tone,
         listed.coordinator,
         listed.producer_id,
@@ -93,20 +103,29 @@ def transaction_row(
         open_for,
         timeout,
         partitions,
-        str(answer.error) if answer.error is not None else "" if found else "The coordinator has not answered yet.",
+        sentence_of(answer.error)
+        if answer.error is not None
+        else ""
+        if found
+        else phrase("The coordinator has not answered yet."),
     )
 
 
 def transaction_notes(listed: TransactionList) -> list[str]:
     """Return why transactions may be missing, a line for each broker."""
-    notes = [f"No list from broker {broker_id}: {error}" for broker_id, error in sorted(listed.errors.items())]
+    notes: list[str] = [
+        phrase("No list from broker %(id)s: %(error)s", id=broker_id, error=sentence_of(error))
+        for broker_id, error in sorted(listed.errors.items())
+    ]
     if listed.pending:
-        notes.append(f"Not answered yet: broker {', '.join(map(str, listed.pending))}.")
+        notes.append(phrase("Not answered yet: broker %(ids)s.", ids=", ".join(map(str, listed.pending))))
     if listed.without_coordinator:
         ids = ", ".join(map(str, listed.without_coordinator))
-        notes.append(f"Broker {ids} serves no transactions: its software has no transaction coordinator.")
+        notes.append(
+            phrase("Broker %(ids)s serves no transactions: its software has no transaction coordinator.", ids=ids)
+        )
     if listed.missing is not None:
-        notes.append(f"Transactions may be missing: {listed.missing}")
+        notes.append(phrase("Transactions may be missing: %(why)s", why=listed.missing.text))
     return notes
 
 
@@ -142,4 +161,6 @@ async def transactions_view(request: Request, query: Mapping[str, str]) -> Trans
 async def transactions(request: Request, _caller: Reader) -> Response:
     """Return the list."""
     view = await transactions_view(request, request.query_params)
-    return render(request, "transactions.html", page=page_of(request, "Transactions", "/transactions"), view=view)
+    return render(
+        request, "transactions.html", page=page_of(request, phrase("Transactions"), "/transactions"), view=view
+    )

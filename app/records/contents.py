@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from app.records.schema_registry import SchemaError, SchemaRegistry, schema_id
+from app.texts import phrase, sentence_of
 from kraft_core.broker.coordinator.group_records import GroupRecord, OffsetRecord, read_record
 from kraft_core.clients.consumer.clipping_decoder import ClippedRecord
 from kraft_core.clients.consumer.uniform_records import Raw
@@ -90,8 +91,8 @@ class Decoder:
         if self._is_groups and (decoded := _group_record(record)) is not None:
             key, value = decoded
             return (
-                _cut("group record", _pretty(key), key_size, most),
-                _cut("group record", _pretty(value), value_size, most) if value is not None else _null(),
+                _cut(phrase("group record"), _pretty(key), key_size, most),
+                _cut(phrase("group record"), _pretty(value), value_size, most) if value is not None else _null(),
             )
         return (
             self._content(record.key, key_size, self._key_format, most),
@@ -102,22 +103,24 @@ class Decoder:
         if data is None:
             return _null()
         if not size:
-            return Content("empty", "", 0)
-        note = "" if size == len(data) else f"the first {len(data):,} of {size:,} bytes"
+            return Content(phrase("empty"), "", 0)
+        note: str = ""
+        if size != len(data):
+            note = phrase("the first %(part)s of %(size)s bytes", part=f"{len(data):,}", size=f"{size:,}")
         if chosen == "schema" or (chosen == "auto" and self._schemas is not None and data[0] == 0):
             try:
                 kind, value = self._by_schema(data, is_whole=not note)
             except SchemaError as error:
-                note = str(error)
+                note = sentence_of(error)
             else:
                 return _cut(kind, _pretty(value), size, most)
         return content_of(data, chosen, most, size=size, note=note)
 
     def _by_schema(self, data: bytes, *, is_whole: bool) -> tuple[str, Any]:
         if self._schemas is None:
-            raise SchemaError("no schema registry is configured (schema_registry_url)")
+            raise SchemaError(phrase("no schema registry is configured (schema_registry_url)"))
         if not is_whole:
-            raise SchemaError("too long to be decoded here")
+            raise SchemaError(phrase("too long to be decoded here"))
         return self._schemas.decode(data)
 
 
@@ -130,7 +133,7 @@ def content_of(data: bytes | None, chosen: Format, most: int, *, size: int | Non
         return _null()
     size = len(data) if size is None else size
     if not data:
-        return Content("empty", "", 0)
+        return Content(phrase("empty"), "", 0)
     match chosen:
         case "hex":
             return _cut("hex", data[:most].hex(" "), size, most, note, more=len(data) > most)
@@ -138,13 +141,17 @@ def content_of(data: bytes | None, chosen: Format, most: int, *, size: int | Non
             return _cut("base64", base64.b64encode(data[:most]).decode(), size, most, note, more=len(data) > most)
         case "integer":
             if len(data) in INTEGER_SIZES:
-                return Content("integer", str(int.from_bytes(data, signed=True)), size, note=note)
-            return _unfit(data, size, most, f"{size} bytes are not an integer of 1, 2, 4 or 8 bytes")
+                return Content(phrase("integer"), str(int.from_bytes(data, signed=True)), size, note=note)
+            return _unfit(
+                data, size, most, phrase("%(size)s bytes are not an integer of 1, 2, 4 or 8 bytes", size=size)
+            )
         case "json":
             text = _json_text(data, only_containers=False)
-            return _unfit(data, size, most, note or "not JSON") if text is None else _cut("JSON", text, size, most)
+            return (
+                _unfit(data, size, most, note or phrase("not JSON")) if text is None else _cut("JSON", text, size, most)
+            )
         case "text":
-            return _cut("text", _decoded(data[: most * 4]), size, most, note, more=len(data) > most * 4)
+            return _cut(phrase("text"), _decoded(data[: most * 4]), size, most, note, more=len(data) > most * 4)
         case _:
             return _guessed(data, size, most, note)
 
@@ -163,7 +170,7 @@ def _guessed(data: bytes, size: int, most: int, note: str) -> Content:
         text = beginning[: error.start].decode()
     if _CONTROLS.search(text):
         return _cut("hex", data[:most].hex(" "), size, most, note, more=len(data) > most)
-    return _cut("text", text, size, most, note, more=len(beginning) < size)
+    return _cut(phrase("text"), text, size, most, note, more=len(beginning) < size)
 
 
 def sizes_of(record: Raw) -> tuple[int, int]:

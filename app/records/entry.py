@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from app.texts import phrase
 from kraft_core.clients.consumer.consumer_record import Headers
 
 EntryType = Literal["text", "json", "hex", "base64", "int32", "int64", "null"]
@@ -22,7 +23,11 @@ def entered(what: str, text: str, kind: EntryType) -> bytes | None:
     text = text.replace("\r\n", "\n")
     if kind == "null":
         if text:
-            raise EntryError(f"{what}: null has no text; remove '{text[:40]}' or choose another type.")
+            raise EntryError(
+                phrase(
+                    "%(what)s: null has no text; remove '%(text)s' or choose another type.", what=what, text=text[:40]
+                )
+            )
         return None
     try:
         match kind:
@@ -38,17 +43,24 @@ def entered(what: str, text: str, kind: EntryType) -> bytes | None:
             case _:
                 return int(text).to_bytes(_BITS[kind] // 8, signed=True)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise EntryError(f"{what}: not JSON: {error}.") from None
+        raise EntryError(phrase("%(what)s: not JSON: %(error)s.", what=what, error=error)) from None
     except UnicodeEncodeError:
-        raise EntryError(f"{what}: the text cannot be written as UTF-8.") from None
+        raise EntryError(phrase("%(what)s: the text cannot be written as UTF-8.", what=what)) from None
     except (binascii.Error, ValueError, OverflowError):
         allowed = {
-            "hex": "pairs of hexadecimal digits, as 00 ff",
-            "base64": "base64, as AP8=",
-            "int32": f"a number from {-(1 << 31):,} to {(1 << 31) - 1:,}",
-            "int64": f"a number from {-(1 << 63):,} to {(1 << 63) - 1:,}",
+            "hex": phrase("pairs of hexadecimal digits, as 00 ff"),
+            "base64": phrase("base64, as AP8="),
+            "int32": _range(32),
+            "int64": _range(64),
         }[kind]
-        raise EntryError(f"{what}: '{text[:40]}' is not {allowed}.") from None
+        raise EntryError(
+            phrase("%(what)s: '%(text)s' is not %(allowed)s.", what=what, text=text[:40], allowed=allowed)
+        ) from None
+
+
+def _range(bits: int) -> str:
+    most = 1 << bits - 1
+    return phrase("a number from %(least)s to %(most)s", least=f"{-most:,}", most=f"{most - 1:,}")
 
 
 def entered_headers(text: str) -> Headers:
@@ -59,12 +71,16 @@ def entered_headers(text: str) -> Headers:
             continue
         name, separator, value = line.partition("=")
         if not name:
-            raise EntryError(f"Headers: '{line[:40]}' has no name; allowed are lines NAME=VALUE, and NAME for null.")
+            raise EntryError(
+                phrase(
+                    "Headers: '%(text)s' has no name; allowed are lines NAME=VALUE, and NAME for null.", text=line[:40]
+                )
+            )
         try:
             name.encode()
             found.append((name, value.encode() if separator else None))
         except UnicodeEncodeError:
-            raise EntryError("Headers: the text cannot be written as UTF-8.") from None
+            raise EntryError(phrase("Headers: the text cannot be written as UTF-8.")) from None
     return tuple(found)
 
 

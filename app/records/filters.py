@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 import re2
 
+from app.texts import phrase
 from kraft_core.clients.consumer.consumer_record import Headers
 
 Field = Literal["key", "value", "header"]
@@ -20,7 +21,7 @@ Operator = Literal["contains", "equals", "matches"]
 FIELDS: Final[tuple[Field, ...]] = ("key", "value", "header")
 OPERATORS: Final[tuple[Operator, ...]] = ("contains", "equals", "matches")
 PATTERN_MAX: Final = 1_000
-ALLOWED: Final = (
+ALLOWED: Final = phrase(
     "allowed are key=TEXT, value=TEXT, header:NAME=TEXT and value:MEMBER=TEXT for text that is contained, "
     "the same with == for equal text and with ~ for a regular expression"
 )
@@ -48,7 +49,9 @@ class RecordFilter:
 
     def __post_init__(self) -> None:
         if self.field == "header" and not self.name:
-            raise FilterTextError(f"invalid filter 'header': the name of the header is missing; {ALLOWED}")
+            raise FilterTextError(
+                phrase("invalid filter 'header': the name of the header is missing; %(allowed)s", allowed=ALLOWED)
+            )
         self.test()
 
     def test(self) -> Callable[[bytes], bool]:
@@ -95,14 +98,16 @@ def filter_of(text: str) -> RecordFilter:
     """
     match = _FILTER.fullmatch(text)
     if match is None or (match[1] == "header" and not match[2]):
-        raise FilterTextError(f"invalid filter '{text}': {ALLOWED}")
+        raise FilterTextError(phrase("invalid filter '%(text)s': %(reason)s", text=text, reason=ALLOWED))
     field: Field = next(each for each in FIELDS if each == match[1])
     return RecordFilter(field, _SIGNS[match[3]], match[4], match[2] or "")
 
 
 def _pattern_test(pattern: str) -> Callable[[bytes], bool]:
     if len(pattern) > PATTERN_MAX:
-        raise FilterTextError(f"invalid filter: a regular expression of more than {PATTERN_MAX} characters")
+        raise FilterTextError(
+            phrase("invalid filter: a regular expression of more than %(most)s characters", most=PATTERN_MAX)
+        )
     options = re2.Options()
     options.log_errors = False
     try:
@@ -110,7 +115,7 @@ def _pattern_test(pattern: str) -> Callable[[bytes], bool]:
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
-        raise FilterTextError(f"invalid filter '{pattern}': {text}") from None
+        raise FilterTextError(phrase("invalid filter '%(text)s': %(reason)s", text=pattern, reason=text)) from None
     return lambda data: search(data) is not None
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from app.texts import phrase
+
 FROM_ALLOWED: Final = "allowed are beginning, end, OFFSET, -COUNT for the last records of each partition, and a time"
-TO_ALLOWED: Final = "allowed are OFFSET and a time"
 _TIME: Final = "as 2026-01-31T12:00:00Z (UTC without an offset) or @MILLISECONDS since 1970"
 
 
@@ -57,7 +58,13 @@ def parse_to(text: str) -> AtOffset | AtTime:
     """Parse --to: the first offset or time that is not read. Raises PositionTextError."""
     found = _offset_or_time(text)
     if found is None:
-        raise PositionTextError(f"invalid position '{text}': {TO_ALLOWED} {_TIME}")
+        raise PositionTextError(
+            phrase(
+                "invalid position '%(text)s': allowed are OFFSET and a time as 2026-01-31T12:00:00Z (UTC without an "
+                "offset) or @MILLISECONDS since 1970",
+                text=text,
+            )
+        )
     return found
 
 

@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from app.records.avro import AvroError, AvroSchema
+from app.texts import phrase
 from kraft_core.protocol.primitives import Malformed, decode_varint
 
 TIMEOUT_SECONDS: Final = 3.0
@@ -94,10 +95,14 @@ class SchemaRegistry:
         """Return the kind of the schema and the value. Raises SchemaError, also for schemas that are not loaded."""
         number = schema_id(data)
         if number is None:
-            raise SchemaError("does not begin with the id of a schema")
+            raise SchemaError(phrase("does not begin with the id of a schema"))
         schema = self._schemas.get(number)
         if schema is None:
-            raise self._failures[number][1] if number in self._failures else SchemaError(f"schema {number} not loaded")
+            raise (
+                self._failures[number][1]
+                if number in self._failures
+                else SchemaError(phrase("schema %(id)s not loaded", id=number))
+            )
         self._schemas.move_to_end(number)
         return schema.kind, schema.decode(data[_HEADER.size :])
 
@@ -135,19 +140,23 @@ class _Fetcher:
             answer = connection.getresponse()
             content = answer.read(ANSWER_BYTES_MAX + 1)
         except (OSError, http.client.HTTPException) as error:
-            raise RegistryUnreachableError(f"the schema registry cannot be reached: {error}") from None
+            raise RegistryUnreachableError(
+                phrase("the schema registry cannot be reached: %(error)s", error=error)
+            ) from None
         finally:
             connection.close()
         if answer.status == http.HTTPStatus.NOT_FOUND:
-            raise SchemaError(f"the schema registry has no {path.partition('?')[0]}")
+            raise SchemaError(phrase("the schema registry has no %(path)s", path=path.partition("?")[0]))
         if answer.status != http.HTTPStatus.OK:
-            raise RegistryUnreachableError(f"the schema registry answers with HTTP {answer.status}")
+            raise RegistryUnreachableError(
+                phrase("the schema registry answers with HTTP %(status)s", status=answer.status)
+            )
         try:
             found = msgspec.json.decode(content) if len(content) <= ANSWER_BYTES_MAX else None
         except (msgspec.DecodeError, RecursionError):
             found = None
         if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
-            raise RegistryUnreachableError("the schema registry answers with something else than a schema")
+            raise RegistryUnreachableError(phrase("the schema registry answers with something else than a schema"))
         return found
 
 
@@ -161,7 +170,7 @@ def _schema(fetch: _Fetcher, number: int) -> Schema:
         case "PROTOBUF":
             return _protobuf(fetch, fetch(f"/schemas/ids/{number}?format=serialized"))
         case other:
-            raise SchemaError(f"schema {number} is of the unknown type {str(other)[:50]}")
+            raise SchemaError(phrase("schema %(id)s is of the unknown type %(type)s", id=number, type=str(other)[:50]))
 
 
 def _references(
@@ -177,7 +186,7 @@ def _references(
                 continue
             seen.add(name)
             if len(seen) > REFERENCES_MAX:
-                raise SchemaError(f"the schema refers to more than {REFERENCES_MAX} others")
+                raise SchemaError(phrase("the schema refers to more than %(most)s others", most=REFERENCES_MAX))
             inner = fetch(f"/subjects/{quote(str(each['subject']), safe='')}/versions/{int(each['version'])}{query}")
             walk(inner)
             use(name, inner)
@@ -185,7 +194,7 @@ def _references(
     try:
         walk(found)
     except (KeyError, TypeError, ValueError) as error:
-        raise SchemaError(f"the schema's references cannot be read: {error}") from None
+        raise SchemaError(phrase("the schema's references cannot be read: %(error)s", error=error)) from None
 
 
 def _avro(fetch: _Fetcher, found: Mapping[str, Any]) -> Schema:
@@ -200,7 +209,7 @@ def _avro(fetch: _Fetcher, found: Mapping[str, Any]) -> Schema:
         try:
             return schema.decode(data)
         except (AvroError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise SchemaError(f"not of its Avro schema: {error}") from None
+            raise SchemaError(phrase("not of its Avro schema: %(error)s", error=error)) from None
 
     return Schema("Avro", decode)
 
@@ -209,7 +218,7 @@ def _json_value(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise SchemaError(f"not JSON: {error}") from None
+        raise SchemaError(phrase("not JSON: %(error)s", error=error)) from None
 
 
 def _protobuf(fetch: _Fetcher, found: Mapping[str, Any]) -> Schema:
@@ -227,7 +236,9 @@ def _protobuf(fetch: _Fetcher, found: Mapping[str, Any]) -> Schema:
                 _add_well_known(pool, dependency)
             pool.Add(file)
         except (DecodeError, ValueError, TypeError) as error:
-            raise SchemaError(f"the registry gives no usable descriptor of {name}: {error}") from None
+            raise SchemaError(
+                phrase("the registry gives no usable descriptor of %(name)s: %(error)s", name=name, error=error)
+            ) from None
         return file
 
     _references(fetch, found, "?format=serialized", add)
@@ -235,7 +246,7 @@ def _protobuf(fetch: _Fetcher, found: Mapping[str, Any]) -> Schema:
     try:
         types = pool.FindFileByName(file.name).message_types_by_name
     except (KeyError, TypeError) as error:
-        raise SchemaError(f"the registry's descriptor is incomplete: {error}") from None
+        raise SchemaError(phrase("the registry's descriptor is incomplete: %(error)s", error=error)) from None
     top = [types[each.name] for each in file.message_type]
 
     def decode(data: bytes) -> Any:
@@ -247,7 +258,7 @@ def _protobuf(fetch: _Fetcher, found: Mapping[str, Any]) -> Schema:
                 json_format.MessageToJson(message, preserving_proto_field_name=True, descriptor_pool=pool)
             )
         except (DecodeError, Malformed, IndexError, ValueError, TypeError, RecursionError, json_format.Error) as error:
-            raise SchemaError(f"not of its Protobuf schema: {error}") from None
+            raise SchemaError(phrase("not of its Protobuf schema: %(error)s", error=error)) from None
 
     return Schema("Protobuf", decode)
 

@@ -126,7 +126,7 @@ async def _listed(view: View) -> GroupList:
 async def _whole_list(view: View) -> GroupList:
     found = await _listed(view)
     if found.missing is not None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Groups may be missing: {found.missing}")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Groups may be missing: {found.missing.text}")
     return found
 
 

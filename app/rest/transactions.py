@@ -56,7 +56,7 @@ async def _listed(view: View) -> list[ListedTransaction]:
         text = f"Broker {found.pending[0]} has not listed its transactions in time."
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
     if found.missing is not None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Transactions may be missing: {found.missing}")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"Transactions may be missing: {found.missing.text}")
     return list(found.transactions)
 
 
