@@ -12,13 +12,28 @@ from babel.messages.catalog import Message
 from babel.messages.pofile import read_po
 
 from app import texts
-from app.http.templating import make_environment
+from app.http.templating import folder, make_environment
 from app.texts import joined, phrase, phrases, preferred, recognised, shown, speaking
 
 FOLDER = Path(texts.__file__).parent / "languages"
 ROOT = FOLDER.parents[1]
 PLACEHOLDER = re.compile(r"%\((\w+)\)[sd]")
 TAG = re.compile(r"</?[a-z][^>]*>")
+JINJA = re.compile(r"\{#.*?#\}|\{% *trans\b.*?\{% *endtrans *%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+UNSPOKEN = re.compile(r"<(code|pre|script|kbd|svg)\b[^>]*>.*?</\1>", re.DOTALL)
+SPOKEN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt)="([^"]*)"')
+SAME = frozenset(["Conclave", "Con", "clave", "CSV", "JSON", "HTTP", "UTC", "REST", "ACL", "null"])
+"""Words that are the same in every language. "Con" and "clave" are the halves of the name."""
+TO_DO = """
+_move_review _move_what _move_where _plan _plans _report_macros _report_preview _report_runs
+_trends moves plan plans report report_rows reports schedule
+"""
+"""Templates that still have some."""
+EXAMPLES = frozenset(
+    {"orders-*, payments", "topic/orders", "User:alice", "User:bob", "orders", "customer.id"}
+    | {"51200 or 2026-01-31T12:00", "orders 0 1,2,3", "4:/data/a"}
+)
+"""What could be typed into a field."""
 
 
 @pytest.fixture
@@ -134,3 +149,24 @@ def test_every_sentence_has_its_chinese_with_the_same_values_and_tags() -> None:
         assert wanted - {"count"} <= set(PLACEHOLDER.findall(said)) | {"count"}, key
         assert sorted(TAG.findall(said)) == sorted(TAG.findall(key)), key
         assert said.replace("%%", "").count("%") == len(PLACEHOLDER.findall(said)), key
+
+
+def spoken(template: str) -> list[str]:
+    """Return the texts of a template that are no sentences of the catalogue: between tags, and in attributes."""
+    text = UNSPOKEN.sub(" ", JINJA.sub(" ", template))
+    found = [each.strip() for each in (*SPOKEN_ATTRIBUTE.findall(text), *re.split(r"<[^>]*>|[a-z-]+=\"[^\"]*\"", text))]
+    return [each for each in found if each not in EXAMPLES and set(re.findall(r"[A-Za-z]{2,}", each)) - SAME]
+
+
+def test_words_of_a_template_outside_of_sentences_are_found() -> None:
+    template = """{# a comment #}<p title="A title">{{ _("Marked") }} not <b>marked</b></p>
+    {% trans %}Marked{% endtrans %}
+    <code>code</code><input placeholder="{{ _("Marked") }}" aria-label="Of {{ x }}"><a href="/path">Conclave</a>"""
+    assert spoken(template) == ["A title", "Of", "not", "marked"]
+
+
+def test_templates_have_no_words_outside_of_sentences() -> None:
+    found = {path.name: spoken(path.read_text()) for path in folder("templates").glob("*.html")}
+    assert {
+        name: words for name, words in found.items() if words and name.removesuffix(".html") not in TO_DO.split()
+    } == {}
