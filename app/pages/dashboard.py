@@ -18,6 +18,7 @@ from app.pages.frame import UNKNOWN, counted, number, page_of, render
 from app.pages.health import DAY_MS, Health, health_of, past_health
 from app.pages.placement_charts import sparkline
 from app.pages.report_trends import TrendSummary
+from app.pages.shared_parts import shared
 from app.pages.survey_notes import survey_of
 from app.reports.latest import LatestReport
 from app.services import PastReader, Reader, Services, services_of
@@ -328,6 +329,7 @@ async def dashboard(request: Request, _caller: PastReader) -> Response:
 
 
 @router.get("/fragments/dashboard")
+@shared
 async def dashboard_fragment(request: Request, _caller: Reader) -> Response:
     """Return the page without its frame."""
     return render(request, "_dashboard.html", view=await dashboard_view(services_of(request)))

@@ -59,6 +59,7 @@ from app.pages import (
 )
 from app.pages.frame import html_of, page_of
 from app.pages.past import past_paths
+from app.pages.shared_parts import SharedParts
 from app.texts import phrase
 
 ROUTERS = (
@@ -138,6 +139,8 @@ def include(app: FastAPI) -> None:
     """Add every page to the application."""
     for router in ROUTERS:
         app.include_router(router)
+    app.state.shared_parts = SharedParts()
+    app.state.state_events = live.StateEvents()
     app.state.past_paths = past_paths(route for router in ROUTERS for route in router.routes)
 
 

@@ -17,6 +17,7 @@ from app.pages.feed import FeedEntry, feed_entries
 from app.pages.flash import Flash
 from app.pages.frame import page_items, page_of, render, rows_on_page
 from app.pages.live import deleted_topic_text, topic_deletion
+from app.pages.shared_parts import shared
 from app.pages.topic_rates import RateView, rate_view
 from app.pages.topics import SIZES_SECONDS
 from app.services import PastReader, TopicEditor, services_of
@@ -143,6 +144,7 @@ def delete_refused(cluster: Cluster) -> str:
 
 
 @router.get("/topics/{name}")
+@shared
 async def topic(request: Request, _caller: PastReader, name: str, page: int = 1) -> Response:
     """Return the page."""
     services = services_of(request)
@@ -158,6 +160,7 @@ async def topic(request: Request, _caller: PastReader, name: str, page: int = 1)
 
 
 @router.get("/topics/{name}/changes")
+@shared
 async def topic_changes(request: Request, _caller: PastReader, name: str) -> Response:
     """Return the page of the changes of one topic, newest first."""
     cluster = services_of(request).cluster

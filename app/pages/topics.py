@@ -19,6 +19,7 @@ from app.pages.columns import columns_of
 from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, counted, duration, go_to, page_of, refusal, render, rows_on_page, whole_number
+from app.pages.shared_parts import shared
 from app.pages.topic_rates import RateView, rate_view
 from app.services import PastReader, TopicEditor, services_of
 from app.texts import joined, phrase
@@ -226,6 +227,7 @@ async def topics(request: Request, _caller: PastReader) -> Response:
 
 
 @router.get("/fragments/topics")
+@shared
 async def topics_fragment(request: Request, _caller: PastReader) -> Response:
     """Return the list without its frame. A search changes the address too, so that it can be shared."""
     view = await current_topics(request)
