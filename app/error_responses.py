@@ -8,6 +8,7 @@ import structlog
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
@@ -69,14 +70,28 @@ class ErrorResponses:
 
     def _page_response(self, request: Request, answer: ApiError) -> Response:
         if isinstance(answer, UnauthorizedError) and request.url.path not in {"/login", "/login/link"}:
-            wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-            login = "/login" if wanted == "/" or request.method != "GET" else f"/login?next={quote(wanted, safe='')}"
+            wanted = _wanted_page(request)
+            login = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
             if "hx-request" in request.headers:
                 return Response(status_code=answer.status, headers=htmx_redirect("/login"))
             return redirect(login)
         response = self._page(request, answer)
         response.headers.update(answer.headers)
         return response
+
+
+def _wanted_page(request: Request) -> str:
+    """Return the address to open after a login: the page that was asked for, or that of the form that was sent.
+
+    So whoever confirms a change after the session has expired returns to its preview. Nothing was done.
+    """
+    url = request.url
+    if request.method not in {"GET", "HEAD"}:
+        form = URL(request.headers.get("referer", ""))
+        if form.netloc != url.netloc or not form.path.startswith("/"):
+            return "/"
+        url = form
+    return url.path + (f"?{url.query}" if url.query else "")
 
 
 def wants_page(request: Request) -> bool:

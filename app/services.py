@@ -22,6 +22,7 @@ from app.reports.upkeep import ReportUpkeep
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
 from app.security.service import Security
+from app.texts import joined, phrase
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.storage.files import StorageError
 
@@ -152,10 +153,19 @@ class Requires:
         request.state.stamp = services.cluster.stamp  # the answer reads a state at least as new
         role = self.role if isinstance(self.role, Role) else self.role(services.settings)
         if role is None or not principal.may(role, self.scope):
-            needed = "is off in the settings" if role is None else f"needs the role {role.text} (scope {self.scope})"
+            text = phrase("This is off in the settings.")
+            if role is not None:
+                text = phrase("This needs the role %(role)s (scope %(scope)s).", role=role.text, scope=self.scope)
             action = f"{request.method} {request.scope['route'].path}"
-            await services.security.record(principal.actor, action[:64], request.url.path, "denied", info, error=needed)
-            raise ForbiddenError(f"This {needed}.", error_code=40301)
+            await services.security.record(
+                principal.actor,
+                action[:64],
+                request.url.path,
+                "denied",
+                info,
+                error=text.removeprefix("This ").removesuffix("."),
+            )
+            raise ForbiddenError(text, error_code=40301)
         if not request.url.path.startswith("/v3"):  # REST declares the parameters in its routes
             await self._travel(request)
         return Caller(principal, info)
@@ -163,7 +173,9 @@ class Requires:
     async def _travel(self, request: Request) -> None:
         asked = [name for name in PAST_PARAMETERS if name in request.query_params]
         if asked and not self.shows_past:
-            raise BadRequestError(f"Bad Request: this page shows the present only; leave out {' and '.join(asked)}.")
+            names = joined(" and ", asked)
+            text = phrase("Bad Request: this page shows the present only; leave out %(names)s.", names=names)
+            raise BadRequestError(text)
         await show_past(request, *(request.query_params.get(name) for name in PAST_PARAMETERS))
 
 

@@ -176,7 +176,7 @@ def _first_bytes(setting: Setting) -> Iterator[Figure]:
 
 
 class Watcher:
-    """An open page: it reads the event stream, and the fragment of the list after each event with a new stamp."""
+    """An open page as live.js keeps it: it reads the event stream, and fetches its part after each new stamp."""
 
     def __init__(self, port: int, path: str) -> None:
         self._port = port
@@ -185,10 +185,12 @@ class Watcher:
 
     async def watch(self, names: list[str]) -> None:
         """Watch until the page has shown every name."""
-        reader, writer = await self._request("/events")
+        events, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(_get("/events"))
+        part = await asyncio.open_connection("127.0.0.1", self._port)
         stamp = ""
         while len(self.shown_at) < len(names):
-            line = (await reader.readline()).decode()
+            line = (await events.readline()).decode()
             assert line, "the event stream ended"
             if not line.startswith("data: {"):
                 continue
@@ -196,22 +198,20 @@ class Watcher:
             if new == stamp:
                 continue
             stamp = new
-            text = await self._fragment()
+            text = await self._fragment(*part)
             for name in names:
                 if name in text:
                     self.shown_at.setdefault(name, time.perf_counter())
-        writer.close()
 
-    async def _fragment(self) -> str:
-        reader, writer = await self._request(self._path, "Connection: close\r\n")
-        text = (await reader.read()).decode()
-        writer.close()
-        return text
+    async def _fragment(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
+        writer.write(_get(self._path, "X-Live: 1\r\n"))
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        assert head.startswith("http/1.1 200"), head
+        return (await reader.readexactly(int(head.partition("content-length: ")[2].partition("\r")[0]))).decode()
 
-    async def _request(self, path: str, more: str = "") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n".encode())
-        return reader, writer
+
+def _get(path: str, more: str = "") -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n".encode()
 
 
 async def _open_pages(setting: Setting) -> list[Figure]:

@@ -78,6 +78,7 @@
     allShown.focus(); // this button is hidden now
   });
   bar.addEventListener("submit", () => {
+    show(); // a search that was answered just now has put new boxes
     for (const old of bar.querySelectorAll("[data-kept]")) old.remove();
     const here = new Set(boxes().map((box) => box.value));
     for (const value of allMatching.checked ? [] : chosen) {

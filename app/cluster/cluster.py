@@ -32,6 +32,7 @@ from app.cluster.records import Records
 from app.cluster.samples import Sample, Samples
 from app.cluster.static_configs import BrokerStaticConfigs
 from app.cluster.topic_changes import TopicChangeTimes
+from app.cluster.topic_rates import TopicRates
 from app.cluster.topic_table import TopicTable
 from app.cluster.transactions import Transactions
 from app.db.database import Database
@@ -123,6 +124,7 @@ class Cluster:
         self.records = Records(self._clients, PartitionOffsets(self._broker_requests, lambda: self.image), schemas)
         self.groups = Groups(self._clients, lambda: self.image)
         self.transactions = Transactions(self._clients, lambda: self.image)
+        self.topic_rates = TopicRates(self._clients)
         connections = Connections(self.client, self.observer, self.history, self._quorum, request_timeout_ms)
         self.admin = Admin(connections, self._clients, self.groups)
         self._topic_table = TopicTable()
@@ -173,6 +175,7 @@ class Cluster:
         await self.log_dirs.stop()
         await self.groups.stop()
         await self.transactions.stop()
+        await self.topic_rates.stop()
         await self._clients.stop()
         self.client.close()
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from rpds import HashTrieMap
 
+from app.texts import phrase
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.image.acls_image import AclsImage
 from kraft_core.image.changes import image_changes
@@ -24,7 +25,7 @@ from kraft_core.protocol.metadata_version import METADATA_VERSION
 
 How = Literal["added", "removed", "changed"]
 LINES_MAX: Final = 1_000
-_CONFIG_OF: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client-metrics", GROUP: "group"}
+_CONFIG_OF: Final = {CLIENT_METRICS: "client-metrics", GROUP: "group"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,12 @@ def _topic(topic_id: Any, topic: Any) -> MetadataImage:
 
 
 def _config_name(key: tuple[int, str], _: Any) -> str:
-    return f"{_CONFIG_OF.get(key[0], f'type {key[0]}')} {key[1] or 'default'}"
+    kind, name = key[0], key[1] or phrase("default")
+    if kind == TOPIC:
+        return phrase("topic %(name)s", name=name)
+    if kind == BROKER:
+        return phrase("broker %(name)s", name=name)
+    return f"{_CONFIG_OF.get(kind, f'type {kind}')} {name}"
 
 
 def _entity_name(entity: tuple[tuple[str, str | None], ...], _: Any) -> str:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from app.db.outage import RETRY_AFTER_SECONDS as DATABASE_RETRY_SECONDS
 from app.db.outage import DatabaseUnavailableError
+from app.texts import phrase
 from kraft_core.clients.kafka_client import RequestTimedOut
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -341,14 +342,14 @@ def of_connection(error: ConnectionError) -> tuple[ApiError, dict[str, Any]]:
     """Return the answer when no controller can be reached: 504 after a timeout, else 503."""
     if isinstance(error, RequestTimedOut):
         answer: ApiError = GatewayTimeoutError(
-            "The controller did not answer in time; whether the change took effect is not known.",
+            phrase("The controller did not answer in time; whether the change took effect is not known."),
             code="controller-timeout",
             error_code=50003,
             retry_after_seconds=RETRY_AFTER_SECONDS,
         )
     else:
         answer = UnavailableError(
-            "No active controller can be reached.",
+            phrase("No active controller can be reached."),
             code="no-active-controller",
             error_code=50003,
             retry_after_seconds=RETRY_AFTER_SECONDS,

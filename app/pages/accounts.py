@@ -16,10 +16,11 @@ from app.pages.flash import Flash
 from app.pages.frame import counted, moment, page_of, render
 from app.security.accounts import AccountError
 from app.services import Admin, base_url_of, services_of
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access")
 
-TITLE = "Users and tokens"
+TITLE = phrase("Users and tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ def refused_on_page(
                 return await handler(request, **given)
             except AccountError as refused:
                 if is_form:
-                    return await page(request, FORM_REFUSED, refused=str(refused), name=given.get("name", ""))
-                return await page(request, FORM_REFUSED, error=str(refused))
+                    return await page(request, FORM_REFUSED, refused=refused.message, name=given.get("name", ""))
+                return await page(request, FORM_REFUSED, error=refused.message)
 
         return shown
 
@@ -87,7 +88,9 @@ async def login_link(request: Request, caller: Admin, name: str) -> Response:
 async def _link_page(request: Request, caller: Admin, name: str) -> Response:
     security = services_of(request).security
     link = await security.login_link(caller.principal, name, base_url_of(request), caller.info)
-    return await users_page(request, link=link, link_label=f"Login link for {name}: valid once, for 24 hours.")
+    return await users_page(
+        request, link=link, link_label=phrase("Login link for %(name)s: valid once, for 24 hours.", name=name)
+    )
 
 
 async def active_tokens_of(request: Request, name: str) -> list[str]:
@@ -99,8 +102,11 @@ async def active_tokens_of(request: Request, name: str) -> list[str]:
 def _tokens_line(names: Sequence[str], fate: str) -> tuple[str, ...]:
     if not names:
         return ()
-    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return (f"{counted(len(names), 'API token')} created by this user {fate}: {shown}.",)
+    named = ", ".join(names[:10])
+    if len(names) > 10:
+        named = phrase("%(names)s and %(count)s more", names=named, count=len(names) - 10)
+    tokens = counted(len(names), "API token")
+    return (phrase("%(tokens)s created by this user %(fate)s: %(names)s.", tokens=tokens, fate=fate, names=named),)
 
 
 def _path(name: str, rest: str = "") -> str:
@@ -126,19 +132,19 @@ async def change_role(
 
     async def apply() -> Flash:
         await security.change_user(caller.principal, name, role, None, caller.info)
-        return Flash("good", f"{name} is now {role}.")
+        return Flash("good", phrase("%(name)s is now %(role)s.", name=name, role=role))
 
     view = ConfirmView(
-        title=f"Change role of {name}",
+        title=phrase("Change role of %(name)s", name=name),
         active="/access",
         back=TITLE,
         back_url="/access",
         action=f"/access/{_path(name, '/role')}",
-        button="Change role",
-        changes=[(f"Role of {name}", user.role, role)],
+        button=phrase("Change role"),
+        changes=[(phrase("Role of %(name)s", name=name), user.role, role)],
         consequences=(
-            f"All sessions of {name} end at once.",
-            *_tokens_line(await active_tokens_of(request, name), "are limited to the new role"),
+            phrase("All sessions of %(name)s end at once.", name=name),
+            *_tokens_line(await active_tokens_of(request, name), phrase("are limited to the new role")),
         ),
         fields=[("role", role)],
         curl=curl(request, "PATCH", _path(name), {"role": role}),
@@ -160,19 +166,21 @@ async def delete_user(request: Request, caller: Admin, name: str, confirmed: Ann
 
     async def apply() -> Flash:
         await security.remove_user(caller.principal, name, caller.info)
-        return Flash("good", f"User {name} deleted.")
+        return Flash("good", phrase("User %(name)s deleted.", name=name))
 
     view = ConfirmView(
-        title=f"Delete user {name}",
+        title=phrase("Delete user %(name)s", name=name),
         active="/access",
         back=TITLE,
         back_url="/access",
         action=f"/access/{_path(name, '/delete')}",
-        button="Delete user",
-        changes=[(f"User {name}", user.role, "deleted")],
+        button=phrase("Delete user"),
+        changes=[(phrase("User %(name)s", name=name), user.role, phrase("deleted"))],
         consequences=(
-            f"All sessions of {name} end at once. The audit log is kept.",
-            *_tokens_line(await active_tokens_of(request, name), "and all tokens created with them are deleted too"),
+            phrase("All sessions of %(name)s end at once. The audit log is kept.", name=name),
+            *_tokens_line(
+                await active_tokens_of(request, name), phrase("and all tokens created with them are deleted too")
+            ),
         ),
         curl=curl(request, "DELETE", _path(name)),
         dangerous=True,
@@ -189,21 +197,29 @@ async def end_sessions(request: Request, caller: Admin, name: str, confirmed: An
 
     async def apply() -> Flash:
         await security.end_sessions(caller.principal, name, caller.info)
-        return Flash("good", f"Sessions of {name} ended.")
+        return Flash("good", phrase("Sessions of %(name)s ended.", name=name))
 
     view = ConfirmView(
-        title=f"End sessions of {name}",
+        title=phrase("End sessions of %(name)s", name=name),
         active="/access",
         back=TITLE,
         back_url="/access",
         action=f"/access/{_path(name, '/end-sessions')}",
-        button="End sessions",
+        button=phrase("End sessions"),
         changes=[
-            (f"{each.user_agent or 'Unknown browser'} from {each.source}", moment(each.last_seen_at), "ended")
+            (
+                phrase(
+                    "%(browser)s from %(address)s",
+                    browser=each.user_agent or phrase("Unknown browser"),
+                    address=each.source,
+                ),
+                moment(each.last_seen_at),
+                phrase("ended"),
+            )
             for each in found
             if not each.is_present
         ],
-        consequences=() if found else (f"{name} has no open session.",),
+        consequences=() if found else (phrase("%(name)s has no open session.", name=name),),
         curl=curl(request, "DELETE", _path(name, "/sessions")),
         dangerous=True,
     )

@@ -17,6 +17,7 @@ from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render, whole_number
 from app.services import Admin, services_of
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access/tokens")
 
@@ -58,13 +59,13 @@ async def add_token(
     """Create an API token and return the page with its secret."""
     valid = whole_number(days, 1, 3650) if days.strip() else None
     if days.strip() and valid is None:
-        error = f"'{days.strip()[:40]}' is not a number of days from 1 to 3650."
+        error = phrase("'%(text)s' is not a number of days from 1 to 3650.", text=days.strip()[:40])
         return await tokens_page(request, FORM_REFUSED, refused=error, name=name)
     expires_at = None if valid is None else utc_now() + dt.timedelta(days=valid)
     made, text = await services_of(request).security.add_token(
         caller.principal, name=name.strip(), role=role, scopes=[], expires_at=expires_at, info=caller.info
     )
-    return await tokens_page(request, secret=text, secret_label=f"API token {made.name}.")
+    return await tokens_page(request, secret=text, secret_label=phrase("API token %(name)s.", name=made.name))
 
 
 @router.post("/{name}/revoke")
@@ -79,20 +80,26 @@ async def revoke_token(request: Request, caller: Admin, name: str, confirmed: An
 
     async def apply() -> Flash:
         await security.revoke_token(caller.principal, name, caller.info)
-        return Flash("good", f"API token {name} revoked.")
+        return Flash("good", phrase("API token %(name)s revoked.", name=name))
 
     made = await active_tokens_of(request, f"token:{name}")
     view = ConfirmView(
-        title=f"Revoke API token {name}",
+        title=phrase("Revoke API token %(name)s", name=name),
         active="/access",
         back=TITLE,
         back_url="/access/tokens",
         action=f"/access/tokens/{quote(name, safe='')}/revoke",
-        button="Revoke token",
-        changes=[(f"API token {name}", "active", "revoked")],
+        button=phrase("Revoke token"),
+        changes=[(phrase("API token %(name)s", name=name), phrase("active"), phrase("revoked"))],
         consequences=(
-            "Programs that use it are refused at once; their event streams end. A revoked token cannot be restored.",
-            *((f"Tokens created with it are revoked too: {', '.join(made[:10])}.",) if made else ()),
+            phrase(
+                "Programs that use it are refused at once; their event streams end. A revoked token cannot be restored."
+            ),
+            *(
+                (phrase("Tokens created with it are revoked too: %(names)s.", names=", ".join(made[:10])),)
+                if made
+                else ()
+            ),
         ),
         curl=curl(request, "DELETE", f"tokens/{quote(name, safe='')}"),
         dangerous=True,

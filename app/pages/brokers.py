@@ -15,6 +15,7 @@ from app.http.errors import NotFoundError
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import UNKNOWN, moment, page_items, page_of, render, rows_on_page, share, size
+from app.pages.shared_parts import shared
 from app.reports.broker_state import ACTIVE, FENCED, SHUTTING_DOWN, UNREGISTERED, broker_state
 from app.services import Admin, PastReader, Services, services_of
 from app.texts import phrase
@@ -270,12 +271,14 @@ async def brokers(request: Request, _caller: PastReader) -> Response:
 
 
 @router.get("/fragments/brokers")
+@shared
 async def brokers_fragment(request: Request, _caller: PastReader) -> Response:
     """Return the list without its frame."""
     return render(request, "_brokers.html", view=await current_brokers(services_of(request)))
 
 
 @router.get("/brokers/{broker_id}")
+@shared
 async def broker(request: Request, _caller: PastReader, broker_id: int) -> Response:
     """Return one broker."""
     cluster = services_of(request).cluster
@@ -288,6 +291,7 @@ async def broker(request: Request, _caller: PastReader, broker_id: int) -> Respo
 
 
 @router.get("/brokers/{broker_id}/replicas")
+@shared
 async def replicas(request: Request, _caller: PastReader, broker_id: int, page: int = 1) -> Response:
     """Return the replicas on one broker."""
     image = services_of(request).cluster.image

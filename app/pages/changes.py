@@ -17,6 +17,7 @@ from app.http.errors import BadRequestError, NotFoundError
 from app.pages.change_lines import said
 from app.pages.feed import FeedEntry, feed_entries, time_of
 from app.pages.frame import page_of, render
+from app.pages.shared_parts import shared
 from app.security.audit import committers
 from app.services import PastReader, Reader, Services, services_of
 from app.texts import phrase
@@ -156,6 +157,7 @@ def _live_address(after: int, search: str, about: str, name: str) -> str:
 
 
 @router.get("/fragments/changes")
+@shared
 async def new_changes(
     request: Request,
     _caller: Reader,

@@ -12,6 +12,8 @@ import pygal
 from markupsafe import Markup
 from pygal.style import Style
 
+from app.texts import phrase, shown
+
 sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "PluginImportFixer"]
 """pygal leaves an import hook in the style of Python 2, which makes every later import warn."""
 
@@ -39,7 +41,7 @@ def _chart(kind: type, **options: Any) -> Any:
         value_formatter=lambda value: f"{value:,.0f}",
         disable_xml_declaration=True,
         pretty_print=False,
-        no_data_text="No data",
+        no_data_text=shown(phrase("No data")),
         **options,
     )
 
@@ -88,17 +90,19 @@ def _toned(word: str, tones: Sequence[Tone]) -> str:
 
 def margins_chart(histogram: Sequence[Mapping[str, int]]) -> Markup:
     """Return partitions by the in-sync replicas they can lose; those that reject writes now are a series apart."""
-    chart = _chart(pygal.StackedBar, include_x_axis=True, x_title="in-sync replicas above min ISR")
+    chart = _chart(pygal.StackedBar, include_x_axis=True, x_title=shown(phrase("in-sync replicas above min ISR")))
     chart.x_labels = [str(row["margin"]) for row in histogram]
-    chart.add("writes rejected now", [row["partitions"] if row["margin"] < 0 else 0 for row in histogram])
-    chart.add("partitions", [row["partitions"] if row["margin"] >= 0 else 0 for row in histogram])
-    return _svg(chart, "Partitions by margin", ("warn", "plain"))
+    chart.add(
+        shown(phrase("writes rejected now")), [row["partitions"] if row["margin"] < 0 else 0 for row in histogram]
+    )
+    chart.add(shown(phrase("partitions")), [row["partitions"] if row["margin"] >= 0 else 0 for row in histogram])
+    return _svg(chart, shown(phrase("Partitions by margin")), ("warn", "plain"))
 
 
 def trend_chart(history: Sequence[Mapping[str, Any]]) -> Markup:
     """Return moves to balance over the last runs."""
     chart = _chart(pygal.Line, include_x_axis=True, dots_size=2)
     chart.x_labels = [f"#{entry['id']}" for entry in history]
-    chart.add("moves to balance", [entry["moves_from_balanced"] for entry in history])
-    chart.add("under-replicated", [entry["under_replicated"] for entry in history])
-    return _svg(chart, "Moves to balance over the last runs", ("plain", "other"))
+    chart.add(shown(phrase("moves to balance")), [entry["moves_from_balanced"] for entry in history])
+    chart.add(shown(phrase("under-replicated")), [entry["under_replicated"] for entry in history])
+    return _svg(chart, shown(phrase("Moves to balance over the last runs")), ("plain", "other"))

@@ -42,6 +42,7 @@ TABLES: Final[Mapping[str, Sequence[Column]]] = {
         Column("cleanup-policy", phrase("Cleanup policy")),
         Column("retention", phrase("Retention"), is_usual=False),
         Column("size", phrase("Size")),
+        Column("rate", phrase("Records/s"), is_usual=False),
         Column("overrides", phrase("Overrides")),
         Column("last-change", phrase("Last change")),
         Column("topic-id", phrase("Topic id"), is_usual=False),

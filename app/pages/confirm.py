@@ -10,10 +10,11 @@ from fastapi.responses import Response
 
 from app.http.errors import FORM_REFUSED
 from app.pages.flash import Flash
-from app.pages.frame import REFUSALS, go_to, page_of, refusal, render
+from app.pages.frame import REFUSALS, go_to, page_of, refusal, render, said
 from app.services import base_url_of, services_of
+from app.texts import phrase
 
-VALIDATED: Final = "Validated by the controller. Nothing has changed yet."
+VALIDATED: Final = phrase("Validated by the controller. Nothing has changed yet.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,10 @@ async def preview_or_apply(
     view's `type_name`, is shown on the preview, and nothing is sent. What the controller refuses is shown on the
     preview with its own status.
     """
-    if confirmed and view.type_name and typed.strip() != view.type_name:
-        error = f"'{typed.strip()[:249]}' is not '{view.type_name}'. Nothing has changed."
+    if confirmed and view.type_name and typed.strip() not in {view.type_name, said(request, view.type_name)}:
+        error = phrase(
+            "'%(typed)s' is not '%(name)s'. Nothing has changed.", typed=typed.strip()[:249], name=view.type_name
+        )
     if error:
         return confirm_page(request, replace(view, error=error), FORM_REFUSED)
     try:

@@ -18,9 +18,11 @@ from app.pages.frame import UNKNOWN, counted, number, page_of, render
 from app.pages.health import DAY_MS, Health, health_of, past_health
 from app.pages.placement_charts import sparkline
 from app.pages.report_trends import TrendSummary
+from app.pages.shared_parts import shared
 from app.pages.survey_notes import survey_of
 from app.reports.latest import LatestReport
 from app.services import PastReader, Reader, Services, services_of
+from app.texts import Text, joined, phrase
 from kraft_core.image.metadata_image import MetadataImage
 
 router = APIRouter(include_in_schema=False)
@@ -30,7 +32,7 @@ NODES_MAX: Final = 60
 LEAST_SAMPLES: Final = 3
 STRETCHES_MAX: Final = 5
 """Parts of the stored log that are read for the changes before a past state."""
-NOT_IN_LOG: Final = (
+NOT_IN_LOG: Final = phrase(
     "The metadata log does not tell, so it is not known for the past: which controllers answered and were caught up,"
     " the lines of the last half hour, and reports. The voters are those that the leader named when it was elected."
 )
@@ -57,12 +59,12 @@ class ReportSummary:
             report.offset,
             report.finished_at,
             verdict["moves_from_balanced"],
-            "not applicable: no broker has a rack"
+            phrase("not applicable: no broker has a rack")
             if racks is None
-            else f"{racks['violated']} violated, {racks['unknown']} unknown",
-            "no racks"
+            else phrase("%(violated)s violated, %(unknown)s unknown", **racks),
+            phrase("no racks")
             if worst is None
-            else f"{worst['rack']}: {worst['if_lost_refused']} partitions would reject writes",
+            else phrase("%(rack)s: %(if_lost_refused)s partitions would reject writes", **worst),
         )
 
 
@@ -111,19 +113,25 @@ def voters_verdict(quorum: Quorum) -> tuple[str, str, str]:
     """Return (n of m, tone, reason) of the voters."""
     total, silent = len(quorum.voters), [voter.id for voter in quorum.silent]
     if not quorum.has_majority:
-        return f"{total - len(silent)} of {total}" if total else "unknown", "bad", f"{quorum.majority} required"
+        text = _of(total - len(silent), total) if total else phrase("unknown")
+        return text, "bad", phrase("%(count)s required", count=quorum.majority)
     if not quorum.is_live:
-        return f"{total - len(silent)} of {total} answer", "warn" if silent else "", "no leader"
+        text = phrase("%(some)s of %(all)s answer", some=total - len(silent), all=total)
+        return text, "warn" if silent else "", phrase("no leader")
     good = sum(voter.is_caught_up and not voter.is_silent for voter in quorum.voters)
     behind = [voter.id for voter in quorum.behind]
-    reasons = [
-        f"{what}: {', '.join(map(str, which))}"
-        for what, which in (("silent", silent), ("not caught up", behind))
-        if which
-    ]
+    reasons = []
+    if silent:
+        reasons.append(phrase("silent: %(ids)s", ids=", ".join(map(str, silent))))
+    if behind:
+        reasons.append(phrase("not caught up: %(ids)s", ids=", ".join(map(str, behind))))
     if not reasons:
-        return f"{good} of {total}", "", "all caught up"
-    return f"{good} of {total}", "bad" if good < quorum.majority else "warn", "; ".join(reasons)
+        return _of(good, total), "", phrase("all caught up")
+    return _of(good, total), "bad" if good < quorum.majority else "warn", joined("; ", reasons)
+
+
+def _of(some: int, total: int) -> Text:
+    return phrase("%(some)s of %(all)s", some=some, all=total)
 
 
 def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
@@ -131,12 +139,15 @@ def brokers_verdict(image: MetadataImage) -> tuple[str, str, str]:
     brokers = sorted(image.cluster.brokers.values(), key=lambda broker: broker.id)
     fenced = [str(broker.id) for broker in brokers if broker.fenced]
     leaving = [str(broker.id) for broker in brokers if broker.in_controlled_shutdown and not broker.fenced]
-    text = f"{len(brokers) - len(fenced)} of {len(brokers)}"
+    text = _of(len(brokers) - len(fenced), len(brokers))
     if not brokers:
-        return "0", "warn", "none registered"
+        return "0", "warn", phrase("none registered")
     if fenced:
-        return text, "bad", f"fenced: {', '.join(fenced[:8])}{' …' if len(fenced) > 8 else ''}"
-    return text, "warn" if leaving else "", f"shutting down: {', '.join(leaving)}" if leaving else "none fenced"
+        named = ", ".join(fenced[:8]) + (" …" if len(fenced) > 8 else "")
+        return text, "bad", phrase("fenced: %(ids)s", ids=named)
+    if leaving:
+        return text, "warn", phrase("shutting down: %(ids)s", ids=", ".join(leaving))
+    return text, "", phrase("none fenced")
 
 
 def cards_of(cluster: Cluster) -> list[Card]:
@@ -154,31 +165,37 @@ def cards_of(cluster: Cluster) -> list[Card]:
 
     return [
         Card(
-            "Leader",
-            "none" if quorum.leader_id is None else f"node {quorum.leader_id}",
+            phrase("Leader"),
+            phrase("none") if quorum.leader_id is None else phrase("node %(id)s", id=quorum.leader_id),
             "/quorum",
             "" if led else "bad",
-            f"epoch {quorum.leader_epoch}" + (f", {where}" if where else ""),
+            joined(", ", [phrase("epoch %(epoch)s", epoch=quorum.leader_epoch), *([where] if where else [])]),
         ),
-        Card("Voters", *_placed(voters_verdict(quorum), "/quorum")),
-        Card("Brokers", *_placed(brokers_verdict(image) if is_known else ("unknown", "", ""), "/brokers")),
+        Card(phrase("Voters"), *_placed(voters_verdict(quorum), "/quorum")),
         Card(
-            "Topics",
+            phrase("Brokers"), *_placed(brokers_verdict(image) if is_known else (phrase("unknown"), "", ""), "/brokers")
+        ),
+        Card(
+            phrase("Topics"),
             number(totals.topics if is_known else None),
             "/topics",
             why=counted(totals.partitions, "partition") if is_known else "",
             trend=_line([each.partitions for each in samples]),
         ),
-        count("Offline partitions", totals.offline, "/topics?problem=offline", "bad", "offline"),
-        count("Under min ISR", totals.under_min, "/topics?problem=under-min", "bad", "under_min"),
+        count(phrase("Offline partitions"), totals.offline, "/topics?problem=offline", "bad", "offline"),
+        count(phrase("Under min ISR"), totals.under_min, "/topics?problem=under-min", "bad", "under_min"),
         count(
-            "Under-replicated", totals.under_replicated, "/topics?problem=under-replicated", "warn", "under_replicated"
+            phrase("Under-replicated"),
+            totals.under_replicated,
+            "/topics?problem=under-replicated",
+            "warn",
+            "under_replicated",
         ),
         Card(
-            "High watermark",
+            phrase("High watermark"),
             number(max(quorum.high_watermark, cluster.freshness.high_watermark)),
             "/changes",
-            why=f"{changes[-1]:.0f} records a minute" if changes else "",
+            why=phrase("%(count)s records a minute", count=f"{changes[-1]:.0f}") if changes else "",
             key="high_watermark",
             trend=_line(changes),
         ),
@@ -189,19 +206,22 @@ def past_cards(cluster: Cluster) -> list[Card]:
     """Return the row of cards of a past state. The log does not tell whether the voters answered."""
     quorum, totals = cluster.quorum, cluster.topic_table.totals()
     counts = (
-        ("Offline partitions", totals.offline, "/topics?problem=offline", "bad"),
-        ("Under min ISR", totals.under_min, "/topics?problem=under-min", "bad"),
-        ("Under-replicated", totals.under_replicated, "/topics?problem=under-replicated", "warn"),
+        (phrase("Offline partitions"), totals.offline, "/topics?problem=offline", "bad"),
+        (phrase("Under min ISR"), totals.under_min, "/topics?problem=under-min", "bad"),
+        (phrase("Under-replicated"), totals.under_replicated, "/topics?problem=under-replicated", "warn"),
     )
-    leader = UNKNOWN if quorum.leader_id is None else f"node {quorum.leader_id}"
+    leader, epoch = UNKNOWN, ""
+    if quorum.leader_id is not None:
+        leader = phrase("node %(id)s", id=quorum.leader_id)
+        epoch = phrase("epoch %(epoch)s", epoch=quorum.leader_epoch)
     voters = number(len(quorum.voters) or None)
     return [
-        Card("Leader", leader, "/quorum", why="" if quorum.leader_id is None else f"epoch {quorum.leader_epoch}"),
-        Card("Voters", voters, "/quorum", why="whether they answered is not known"),
-        Card("Brokers", *_placed(brokers_verdict(cluster.image), "/brokers")),
-        Card("Topics", number(totals.topics), "/topics", why=counted(totals.partitions, "partition")),
+        Card(phrase("Leader"), leader, "/quorum", why=epoch),
+        Card(phrase("Voters"), voters, "/quorum", why=phrase("whether they answered is not known")),
+        Card(phrase("Brokers"), *_placed(brokers_verdict(cluster.image), "/brokers")),
+        Card(phrase("Topics"), number(totals.topics), "/topics", why=counted(totals.partitions, "partition")),
         *(Card(label, number(value), href, tone if value else "") for label, value, href, tone in counts),
-        Card("High watermark", number(quorum.high_watermark), "/changes"),
+        Card(phrase("High watermark"), number(quorum.high_watermark), "/changes"),
     ]
 
 
@@ -218,8 +238,14 @@ def voter_nodes(quorum: Quorum) -> list[Node]:
     """Return the voters, the leader first."""
     return [
         Node(
-            f"node {voter.id}",
-            "leader" if voter.is_leader else "silent" if voter.is_silent else "" if voter.is_caught_up else "behind",
+            phrase("node %(id)s", id=voter.id),
+            phrase("leader")
+            if voter.is_leader
+            else phrase("silent")
+            if voter.is_silent
+            else ""
+            if voter.is_caught_up
+            else phrase("behind"),
             "bad" if voter.is_silent else "" if voter.is_caught_up or not quorum.is_live else "warn",
             "/quorum",
         )
@@ -231,9 +257,13 @@ def broker_nodes(image: MetadataImage) -> list[Node]:
     """Return the brokers, those with a problem first."""
     nodes = []
     for broker in sorted(image.cluster.brokers.values(), key=lambda each: each.id):
-        state = "fenced" if broker.fenced else "shutting down" if broker.in_controlled_shutdown else ""
+        state = ""
+        if broker.fenced:
+            state = phrase("fenced")
+        elif broker.in_controlled_shutdown:
+            state = phrase("shutting down")
         tone = "bad" if broker.fenced else "warn" if state else ""
-        nodes.append(Node(f"broker {broker.id}", state, tone, f"/brokers/{broker.id}"))
+        nodes.append(Node(phrase("broker %(id)s", id=broker.id), state, tone, f"/brokers/{broker.id}"))
     return sorted(nodes, key=lambda node: ("bad", "warn", "").index(node.tone))
 
 
@@ -266,7 +296,7 @@ async def past_dashboard_view(found: Services, past: Past) -> DashboardView:
         health=past_health(cluster.image, cluster.topic_table.totals(), unclean),
         cards=past_cards(cluster),
         voters=[
-            Node(f"node {voter.id}", "leader" if voter.is_leader else "", "unknown", "/quorum")
+            Node(phrase("node %(id)s", id=voter.id), phrase("leader") if voter.is_leader else "", "unknown", "/quorum")
             for voter in cluster.quorum.voters
         ],
         brokers=brokers[:NODES_MAX],
@@ -295,10 +325,11 @@ async def dashboard(request: Request, _caller: PastReader) -> Response:
     services = services_of(request)
     past = services.cluster.past
     view = await dashboard_view(services) if past is None else await past_dashboard_view(services, past)
-    return render(request, "dashboard.html", page=page_of(request, "Dashboard", "/"), view=view)
+    return render(request, "dashboard.html", page=page_of(request, phrase("Dashboard"), "/"), view=view)
 
 
 @router.get("/fragments/dashboard")
+@shared
 async def dashboard_fragment(request: Request, _caller: Reader) -> Response:
     """Return the page without its frame."""
     return render(request, "_dashboard.html", view=await dashboard_view(services_of(request)))

@@ -5,7 +5,8 @@ same caller, and the cells of its table are read, so that a download has the col
 the reader sees. For all rows the link to the next page is followed, and each page is sent before the next is made.
 
 CSV is UTF-8 without a byte order mark, since programs would read the mark as a part of the first column's name. A text
-that a spreadsheet would take for a formula gets a leading apostrophe (`app.reports.violations.safe_cell`).
+that a spreadsheet would take for a formula gets a leading apostrophe (`app.reports.violations.safe_cell`). Heads and
+words are English in every language of the pages, since programs read them.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from app.http.errors import BadRequestError, NotFoundError
 from app.pages.frame import UNKNOWN
 from app.reports.violations import safe_cell
 from app.services import Reader, Services, services_of
+from app.texts import ENGLISH
 
 router = APIRouter(include_in_schema=False)
 
@@ -213,7 +215,7 @@ async def rendered(request: Request, address: str, rows: int | None) -> tuple[st
         "path": parts.path,
         "raw_path": parts.path.encode(),
         "query_string": parts.query.encode(),
-        "state": {**request.scope["state"], "rows_on_page": rows},
+        "state": {**request.scope["state"], "rows_on_page": rows, "language": ENGLISH},
         "starlette.exception_handlers": ({}, {}),  # what the page raises is answered as if this request had raised it
     }
     body: list[bytes] = []

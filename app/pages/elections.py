@@ -9,13 +9,16 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.actions.audited import Caller
 from app.cluster.elections import Election, leaders_by_broker, partitions_to_elect, previewed
 from app.cluster.partitions import Outcome, Partition
 from app.http.errors import FORM_REFUSED
+from app.http.locations import redirect
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_items, page_of, render, rows_on_page, whole_number
 from app.pages.move_choice import Choice, Problems, scope_of, ticked
+from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of
 from app.texts import joined, phrase, phrases
 from kraft_core.clients.admin.partitions import ElectionType
@@ -26,6 +29,9 @@ router = APIRouter(include_in_schema=False)
 ROWS: Final = 100
 SHOWN_MAX: Final = 200
 RESULTS_SHOWN: Final = 1_000
+PREVIEW: Final = "preview"
+ADDRESS_MAX: Final = 4_000
+"""The longest address of a confirmation; one of more ticked partitions has none."""
 UNCLEAN_WORD: Final = "unclean"
 """What must be typed before an unclean election."""
 
@@ -96,10 +102,12 @@ async def _previewed(services: Services, election: ElectionType, choice: Choice)
 
 
 @router.get("/elections")
-async def elections(request: Request, _caller: Reader) -> Response:
-    """Return the page: what an election would change."""
-    asked = request.query_params
-    return await _page(request, _election_of(asked.get("type", "")), Choice.of(asked.multi_items()), {})
+async def elections(request: Request, caller: Reader) -> Response:
+    """Return the page: what an election would change; with step=preview its confirmation."""
+    pairs = request.query_params.multi_items()
+    if dict(pairs).get("step") == PREVIEW and caller.principal.may(Role.EDITOR, "topics"):
+        return await _elect(request, caller, pairs)
+    return await _page(request, _election_of(dict(pairs).get("type", "")), Choice.of(pairs), {})
 
 
 async def _page(request: Request, election: ElectionType, choice: Choice, errors: Mapping[str, str]) -> Response:
@@ -180,8 +188,15 @@ async def elect(
     request: Request, caller: TopicEditor, confirmed: Annotated[str, Form()] = "", typed: Annotated[str, Form()] = ""
 ) -> Response:
     """Preview an election of all or chosen partitions; with confirmed=yes hold it. An unclean one is typed for."""
-    services = services_of(request)
     pairs = [(name, value) for name, value in (await request.form()).multi_items() if isinstance(value, str)]
+    return await _elect(request, caller, pairs, confirmed=bool(confirmed), typed=typed)
+
+
+async def _elect(
+    request: Request, caller: Caller, pairs: Sequence[tuple[str, str]], *, confirmed: bool = False, typed: str = ""
+) -> Response:
+    """Return the confirmation, or hold the election. The confirmation has an address, to which a login returns."""
+    services = services_of(request)
     choice, election = Choice.of(pairs), _election_of(dict(pairs).get("type", ""))
     if election is ElectionType.UNCLEAN and not choice.p:
         return await _page(
@@ -199,12 +214,17 @@ async def elect(
         text = phrase("No partition can be elected: no replica that may lead is up.")
         return go_to(request, back, Flash("bad", text))
 
+    fields = [("type", election.name), *choice.pairs(leave=("goal", "plan"))]
+    address = f"/elections?{urlencode([*fields, ('step', PREVIEW)])}"
+    if request.method == "POST" and not confirmed and len(address) <= ADDRESS_MAX:
+        return redirect(address)
+
     async def apply() -> Response:
         done = await services.actions.partitions.elect_leaders(caller, election, wanted)
         return _result(request, election, wanted, done, back)
 
     view = _confirmation(request, election, choice, found, _brokers(services, found))
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, typed=typed)
+    return await preview_or_apply(request, view, confirmed=confirmed, apply=apply, typed=typed)
 
 
 def _confirmation(

@@ -340,15 +340,19 @@ def html_of(request: Request, template: str, **context: Any) -> str:
         return environment().get_template(template).render(language=language, languages=LANGUAGES, **context)
 
 
+def said(request: Request, text: str) -> str:
+    """Return a text in the language of the reader."""
+    with speaking(language_of(request)):
+        return str(shown(text))
+
+
 def go_to(request: Request, location: str, note: Flash | None = None) -> Response:
     """Redirect to another page after a change, with a message; for htmx by its header."""
     response: Response = (
         HTMLResponse("", headers=htmx_redirect(location)) if request.headers.get("HX-Request") else redirect(location)
     )
     if note is not None:
-        with speaking(language_of(request)):
-            said = replace(note, text=shown(note.text))
-        set_flash(response, services_of(request).security, said)
+        set_flash(response, services_of(request).security, replace(note, text=said(request, note.text)))
     return response
 
 

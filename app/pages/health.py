@@ -11,10 +11,11 @@ from app.cluster.quorum import Quorum
 from app.cluster.quorum_text import state_text
 from app.cluster.topic_table import ClusterTotals
 from app.pages.frame import counted, duration
+from app.texts import phrase, phrases
 from kraft_core.image.metadata_image import MetadataImage
 
 DAY_MS: Final = 86_400_000
-NO_SPARE: Final = "survives no further controller failure"
+NO_SPARE: Final = phrase("survives no further controller failure")
 
 Tone = Literal["good", "warn", "bad"]
 
@@ -46,7 +47,8 @@ def health_of(cluster: Cluster) -> Health:
     """Return the state from memory; nothing is asked."""
     freshness = cluster.freshness
     if not freshness.is_ready:
-        text = f"No metadata yet: {freshness.error or 'the quorum has not answered'}."
+        cause = freshness.error or phrase("the quorum has not answered")
+        text = phrase("No metadata yet: %(cause)s.", cause=cause)
         return Health("bad", text, ())
     now_ms = time.time() * 1000
     unclean = cluster.history.unclean_since(now_ms - DAY_MS)
@@ -83,42 +85,56 @@ def past_health(image: MetadataImage, totals: ClusterTotals, unclean: int) -> He
     reasons = [
         *partition_reasons(totals),
         *broker_reasons(image, totals.partitions, (), 0),
-        *unclean_reasons(unclean, "in the day before"),
+        *unclean_reasons(unclean, phrase("in the day before")),
     ]
     reasons.sort(key=lambda reason: reason.tone != "bad")
     sentence = _refused(totals) or (
-        "Partitions and brokers were not all well." if reasons else "All partitions and brokers were well."
+        phrase("Partitions and brokers were not all well.")
+        if reasons
+        else phrase("All partitions and brokers were well.")
     )
     return Health(reasons[0].tone if reasons else "good", sentence, reasons)
 
 
-def unclean_reasons(number: int, when: str = "in the last day") -> Iterator[Reason]:
+def unclean_reasons(number: int, when: str = phrase("in the last day")) -> Iterator[Reason]:
     """Yield the unclean elections of a day."""
     if number:
-        text = f"{counted(number, 'unclean leader election')} {when}: acknowledged records may be lost"
+        elections = counted(number, "unclean leader election")
+        text = phrase("%(elections)s %(when)s: acknowledged records may be lost", elections=elections, when=when)
         yield Reason("warn", text, "/flaps/elections")
 
 
 def _refused(totals: ClusterTotals) -> str:
     if totals.offline:
-        return f"{counted(totals.offline, 'partition')} can be neither read nor written."
+        return phrase(
+            "%(partitions)s can be neither read nor written.", partitions=counted(totals.offline, "partition")
+        )
     if totals.under_min:
-        return f"{counted(totals.under_min, 'partition')} reject{'s' if totals.under_min == 1 else ''} writes."
+        partitions = counted(totals.under_min, "partition")
+        return phrases(
+            "%(partitions)s rejects writes.", "%(partitions)s reject writes.", totals.under_min, partitions=partitions
+        )
     return ""
 
 
 def _sentence(quorum: Quorum, totals: ClusterTotals, reasons: Sequence[Reason]) -> str:
     if quorum.standing != "led":
-        return "Nothing can be changed: the quorum has no leader that a majority follows."
+        return phrase("Nothing can be changed: the quorum has no leader that a majority follows.")
     if refused := _refused(totals):
         return refused
     spare = quorum.failures_tolerated
-    safety = f"survives {spare} more controller failure{'' if spare == 1 else 's'}" if spare else NO_SPARE
+    safety = NO_SPARE
     if len(quorum.voters) == 1:
-        safety = "one controller, without which nothing can be changed"
+        safety = phrase("one controller, without which nothing can be changed")
+    elif spare:
+        safety = phrases(
+            "survives %(count)s more controller failure", "survives %(count)s more controller failures", spare
+        )
     if any(reason.tone == "bad" for reason in reasons):
-        return f"Working, but something is missing; {safety}."
-    return f"{'Working, with less safety' if reasons else 'Healthy'}: {safety}."
+        return phrase("Working, but something is missing; %(safety)s.", safety=safety)
+    if reasons:
+        return phrase("Working, with less safety: %(safety)s.", safety=safety)
+    return phrase("Healthy: %(safety)s.", safety=safety)
 
 
 def quorum_reasons(quorum: Quorum) -> Iterator[Reason]:
@@ -129,19 +145,23 @@ def quorum_reasons(quorum: Quorum) -> Iterator[Reason]:
     behind = [voter.id for voter in quorum.behind]
     if quorum.standing == "led" and quorum.is_live and behind:
         names = ", ".join(map(str, behind))
-        yield Reason("warn", f"Voter {names} is not caught up with the leader.", "/quorum")
+        yield Reason("warn", phrase("Voter %(ids)s is not caught up with the leader.", ids=names), "/quorum")
 
 
 def partition_reasons(totals: ClusterTotals) -> Iterator[Reason]:
     """Yield what is wrong with partitions."""
     if totals.offline:
-        yield Reason("bad", f"{counted(totals.offline, 'partition')} offline: no leader", "/topics?problem=offline")
+        text = phrase("%(partitions)s offline: no leader", partitions=counted(totals.offline, "partition"))
+        yield Reason("bad", text, "/topics?problem=offline")
     under_min = totals.under_min - totals.offline
     if under_min > 0:
-        text = f"{counted(under_min, 'partition')} under min.insync.replicas: acks=all is refused"
+        text = phrase(
+            "%(partitions)s under min.insync.replicas: acks=all is refused", partitions=counted(under_min, "partition")
+        )
         yield Reason("bad", text, "/topics?problem=under-min")
     if totals.under_replicated > totals.under_min:
-        text = f"{counted(totals.under_replicated - totals.under_min, 'partition')} under-replicated, still writable"
+        writable = counted(totals.under_replicated - totals.under_min, "partition")
+        text = phrase("%(partitions)s under-replicated, still writable", partitions=writable)
         yield Reason("warn", text, "/topics?problem=under-replicated")
 
 
@@ -150,15 +170,18 @@ def broker_reasons(image: MetadataImage, partitions: int, history: Iterable[Chan
     fenced = sorted(broker.id for broker in image.cluster.brokers.values() if broker.fenced)
     for broker_id in fenced[:FENCED_MAX]:
         since = fenced_since_ms(history, broker_id)
-        time_text = f" for {duration(max(0, int(now_ms - since)))}" if since is not None else ""
         leaders = leaders_lost(image, broker_id) if partitions <= COUNTED_MAX else 0
-        cost = f": costs {counted(leaders, 'leader')}" if leaders else ""
-        yield Reason("bad", f"Broker {broker_id} fenced{time_text}{cost}", f"/brokers/{broker_id}")
+        cost = phrase(": costs %(leaders)s", leaders=counted(leaders, "leader")) if leaders else ""
+        text = phrase("Broker %(id)s fenced%(cost)s", id=broker_id, cost=cost)
+        if since is not None:
+            time_text = duration(max(0, int(now_ms - since)))
+            text = phrase("Broker %(id)s fenced for %(time)s%(cost)s", id=broker_id, time=time_text, cost=cost)
+        yield Reason("bad", text, f"/brokers/{broker_id}")
     if len(fenced) > FENCED_MAX:
-        yield Reason("bad", f"{len(fenced) - FENCED_MAX} more brokers fenced", "/brokers")
+        yield Reason("bad", phrase("%(count)s more brokers fenced", count=len(fenced) - FENCED_MAX), "/brokers")
     for broker in sorted(image.cluster.brokers.values(), key=lambda each: each.id):
         if broker.in_controlled_shutdown and not broker.fenced:
-            yield Reason("warn", f"Broker {broker.id} is shutting down", f"/brokers/{broker.id}")
+            yield Reason("warn", phrase("Broker %(id)s is shutting down", id=broker.id), f"/brokers/{broker.id}")
 
 
 def leaders_lost(image: MetadataImage, broker_id: int) -> int:

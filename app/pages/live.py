@@ -32,6 +32,7 @@ router = APIRouter(include_in_schema=False)
 STALE_MS: Final = 3_000
 TICK_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.1  # at most ten events a second, however fast the cluster changes
+SAME_SECONDS: Final = 0.05  # streams that send at the same moment send the same text
 SUBJECT_MAX: Final = 400
 
 
@@ -237,6 +238,34 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
     )
 
 
+class StateEvents:
+    """The event that all streams send at the same moment, made once in each language."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._made_at = 0.0
+        self._texts: dict[str, str] = {}
+
+    def event(self, cluster: Cluster, gone: Gone | None, language: str) -> tuple[str, str]:
+        """Return the stamp and the text of the event for a stream whose subject is `gone`."""
+        now = asyncio.get_running_loop().time()
+        if self._live is None or self._live.stamp != cluster.stamp or now - self._made_at >= SAME_SECONDS:
+            self._live, self._made_at, self._texts = live_state(cluster), now, {}
+        live = self._live
+        if gone is not None:
+            return live.stamp, _event(live, gone, language)
+        if language not in self._texts:
+            self._texts[language] = _event(live, None, language)
+        return live.stamp, self._texts[language]
+
+
+def _event(live: Live, gone: Gone | None, language: str) -> str:
+    with speaking(language):
+        subject = None if gone is None else _said(gone)
+        data = {**_said(live), "leader": shown(live.leader), "gone": subject}
+    return f"event: state\ndata: {json.dumps(data)}\n\n"
+
+
 def _said(state: Live | Gone) -> dict[str, Any]:
     """Return the fields of a state in the language of the page."""
     return {field.name: shown(getattr(state, field.name)) for field in dataclasses.fields(state)}
@@ -250,22 +279,17 @@ async def events(
     cluster = services_of(request).cluster
     watch = SubjectWatch(cluster, Subject.parse(subject)) if subject else None
     language = language_of(request)
+    states: StateEvents = request.app.state.state_events
 
     async def stream() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         stamp = ""
-        while not cluster.is_stopping and not await request.is_disconnected():
-            live, gone = live_state(cluster), None if watch is None else watch.gone()
-            with speaking(language):
-                data = {
-                    **_said(live),
-                    "leader": shown(live.leader),
-                    "gone": None if gone is None else _said(gone),
-                }
-            yield f"event: state\ndata: {json.dumps(data)}\n\n"
-            if live.stamp != stamp:
+        while not cluster.is_stopping:
+            newest, event = states.event(cluster, None if watch is None else watch.gone(), language)
+            yield event
+            if newest != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)
-            stamp = live.stamp
+            stamp = newest
             await cluster.wait_for_change(stamp, TICK_SECONDS)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

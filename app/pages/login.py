@@ -10,6 +10,7 @@ from app.http.locations import redirect, safe_next
 from app.pages.frame import page_of, render
 from app.security.guard import SESSION_COOKIE, is_https
 from app.services import Reader, info_of, services_of, visitor_of
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
 
@@ -29,7 +30,7 @@ def _with_session(request: Request, session_id: str, location: str) -> Response:
 
 
 def _login_page(request: Request, error: str = "", name: str = "", next_: str = "/", status: int = 200) -> Response:
-    page = page_of(request, "Log in")
+    page = page_of(request, phrase("Log in"))
     return render(request, "login.html", status, page=page, error=error, name=name, next=next_)
 
 
@@ -61,7 +62,7 @@ async def login(
 
 
 def _link_page(request: Request, token: str = "", error: str = "", status: int = 200) -> Response:
-    return render(request, "login_link.html", status, page=page_of(request, "Log in"), token=token, error=error)
+    return render(request, "login_link.html", status, page=page_of(request, phrase("Log in")), token=token, error=error)
 
 
 @router.get("/login/link")

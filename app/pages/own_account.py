@@ -14,6 +14,7 @@ from app.pages.frame import go_to, page_of, render
 from app.security.accounts import AccountError, OpenSession
 from app.security.passwords import LENGTH_MIN
 from app.services import Reader, services_of
+from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/account")
 
@@ -39,12 +40,12 @@ async def _page(request: Request, caller: Caller, error: str = "", status: int =
         sessions=await security.sessions_of(principal.name, principal.session_id) if is_user else (),
         error=error,
     )
-    return render(request, "own_account.html", status, page=page_of(request, "Your account"), view=view)
+    return render(request, "own_account.html", status, page=page_of(request, phrase("Your account")), view=view)
 
 
 def _require_user(caller: Caller) -> None:
     if caller.principal.session_id is None:
-        raise ForbiddenError("An API token has no password and no sessions.")
+        raise ForbiddenError(phrase("An API token has no password and no sessions."))
 
 
 @router.get("")
@@ -65,8 +66,8 @@ async def set_password(
     try:
         await services_of(request).security.set_own_password(caller.principal, present, password, caller.info)
     except AccountError as refused:
-        return await _page(request, caller, str(refused), FORM_REFUSED)
-    return go_to(request, "/account", Flash("good", "Password set. Your other sessions have ended."))
+        return await _page(request, caller, refused.message, FORM_REFUSED)
+    return go_to(request, "/account", Flash("good", phrase("Password set. Your other sessions have ended.")))
 
 
 @router.post("/sessions/{session_id}/end")
@@ -78,8 +79,8 @@ async def end_session(request: Request, caller: Reader, session_id: int) -> Resp
             caller.principal, caller.principal.name, session_id, caller.info
         )
     except AccountError as refused:
-        return await _page(request, caller, str(refused), FORM_REFUSED)
-    return go_to(request, "/account", Flash("good", "Session ended."))
+        return await _page(request, caller, refused.message, FORM_REFUSED)
+    return go_to(request, "/account", Flash("good", phrase("Session ended.")))
 
 
 @router.post("/end-other-sessions")
@@ -87,4 +88,4 @@ async def end_other_sessions(request: Request, caller: Reader) -> Response:
     """End all sessions of the user but this one."""
     _require_user(caller)
     await services_of(request).security.end_sessions(caller.principal, caller.principal.name, caller.info)
-    return go_to(request, "/account", Flash("good", "Your other sessions have ended."))
+    return go_to(request, "/account", Flash("good", phrase("Your other sessions have ended.")))

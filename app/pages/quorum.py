@@ -16,6 +16,7 @@ from app.cluster.quorum_text import endpoint_texts
 from app.cluster.voter_changes import pending_change_text
 from app.pages.epochs import EpochRow, clock, epoch_row, lately, short_clock
 from app.pages.frame import UNKNOWN, age, duration, ids_text, number, page_of, render, size
+from app.pages.shared_parts import shared
 from app.security.roles import Role
 from app.services import PastReader, Reader, services_of
 from app.texts import joined, phrase
@@ -290,6 +291,7 @@ async def quorum(request: Request, caller: PastReader) -> Response:
 
 
 @router.get("/fragments/quorum")
+@shared
 async def quorum_fragment(request: Request, caller: Reader) -> Response:
     """Return the page without its frame."""
     view = quorum_view(services_of(request).cluster, may_change=_may_change(caller))

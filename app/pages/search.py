@@ -4,6 +4,7 @@ The page /search works without scripts; keys.js shows its fragment in a dialog (
 """
 
 import heapq
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -14,8 +15,10 @@ from fastapi.responses import Response
 
 from app.pages.frame import page_of, render
 from app.pages.group_links import group_path
+from app.pages.language import language_of
 from app.pages.navigation import navigation_of
 from app.services import Reader, Services, principal_of, services_of
+from app.texts import phrase, shown, speaking
 
 router = APIRouter(include_in_schema=False)
 
@@ -52,7 +55,8 @@ def found_in(services: Services, request: Request, query: str, group_ids: Sequen
     principal = principal_of(request)
     for group in navigation_of(principal.role):
         for entry in group.entries:
-            if all(word in entry.label.lower() for word in words):
+            label = f"{entry.label} {shown(entry.label)}".lower()
+            if all(word in label for word in words):
                 yield Found(entry.href, entry.label, group.title, entry.icon)
     if not words:
         return
@@ -60,17 +64,17 @@ def found_in(services: Services, request: Request, query: str, group_ids: Sequen
     rows = cluster.topic_table.page(search=query, page_size=TOPICS_MAX).rows
     exact = query.strip()
     for row in sorted(rows, key=lambda row: (row.name != exact, not row.name.startswith(exact))):
-        yield Found(f"/topics/{quote(row.name, safe='')}", row.name, "topic", "layers")
+        yield Found(f"/topics/{quote(row.name, safe='')}", row.name, phrase("topic"), "layers")
     number = words[-1]
     if number.isdigit():
         for broker_id in sorted(cluster.image.cluster.brokers):
             if str(broker_id).startswith(number) and all(word in f"broker {broker_id}" for word in words):
-                yield Found(f"/brokers/{broker_id}", f"Broker {broker_id}", "broker", "server")
+                yield Found(f"/brokers/{broker_id}", phrase("Broker %(id)s", id=broker_id), phrase("broker"), "server")
     matching = [each for each in group_ids if all(word in each.lower() for word in words)]
     for group_id in heapq.nsmallest(
         GROUPS_MAX, matching, lambda each: (each != exact, not each.startswith(exact), each)
     ):
-        yield Found(group_path(group_id), group_id, "group", "groups")
+        yield Found(group_path(group_id), group_id, phrase("group"), "groups")
 
 
 async def search_view(request: Request, query: str) -> SearchView:
@@ -83,8 +87,9 @@ async def search_view(request: Request, query: str) -> SearchView:
         if listed.asked_at is None:
             listed = await groups.list(GROUPS_WAIT_SECONDS, GROUPS_FRESH_SECONDS)
         group_ids = [each.group_id for each in listed.groups]
-    found = found_in(services, request, query, group_ids)
-    return SearchView(query, [each for each, _ in zip(found, range(FOUND_MAX), strict=False)])
+    with speaking(language_of(request)):  # pages are found by their names in the language of the reader too
+        found = list(itertools.islice(found_in(services, request, query, group_ids), FOUND_MAX))
+    return SearchView(query, found)
 
 
 SearchQuery = Annotated[str, Query(alias="q", max_length=QUERY_MAX)]
@@ -93,7 +98,9 @@ SearchQuery = Annotated[str, Query(alias="q", max_length=QUERY_MAX)]
 @router.get("/search")
 async def search(request: Request, _caller: Reader, query: SearchQuery = "") -> Response:
     """Return the page."""
-    return render(request, "search.html", page=page_of(request, "Search"), view=await search_view(request, query))
+    return render(
+        request, "search.html", page=page_of(request, phrase("Search")), view=await search_view(request, query)
+    )
 
 
 @router.get("/fragments/search")

@@ -31,6 +31,7 @@ from app.pages.selection import (
 from app.pages.topic import delete_refused, known_topic
 from app.pages.topics import topics_of
 from app.services import ConfigEditor, TopicEditor, services_of
+from app.texts import joined, phrase
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.clients.admin.partitions import ElectionType
 from kraft_core.configs.alter_config_op import AlterConfigOp
@@ -41,7 +42,7 @@ from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 router = APIRouter(include_in_schema=False, prefix="/selected-topics")
 
 CURL_MAX: Final = 100
-OPERATIONS: Final = (("set", "set to the value"), ("reset", "reset to the default"))
+OPERATIONS: Final = (("set", phrase("set to the value")), ("reset", phrase("reset to the default")))
 
 
 def _chosen(cluster: Cluster, given: Ticked) -> list[str]:
@@ -54,7 +55,7 @@ def _chosen(cluster: Cluster, given: Ticked) -> list[str]:
 
 
 def _view(given: Ticked, action: str, title: str, button: str) -> ConfirmView:
-    return selection_view(given, "/topics", "Topics", f"/selected-topics/{action}", title, button)
+    return selection_view(given, "/topics", phrase("Topics"), f"/selected-topics/{action}", title, button)
 
 
 def _change(preview: Callable[[str], Awaitable[Line]], apply: Callable[[str], Awaitable[str]]) -> SelectionChange:
@@ -70,10 +71,10 @@ def _change(preview: Callable[[str], Awaitable[Line]], apply: Callable[[str], Aw
 def _input(given: Ticked, names: Sequence[str], action: str, title: str, *inputs: Field, error: str = "") -> InputView:
     return InputView(
         title=title,
-        back="Topics",
+        back=phrase("Topics"),
         back_url=given.back_url("/topics"),
         action=f"/selected-topics/{action}",
-        summary=f"{in_count(names, 'topic')} selected.",
+        summary=phrase("%(items)s selected.", items=in_count(names, "topic")),
         inputs=inputs,
         items=names,
         filter=given.filter,
@@ -92,19 +93,22 @@ async def delete(request: Request, caller: TopicEditor, given: TickedDep) -> Res
         topic = known_topic(cluster, name)
         await actions.delete(caller, name, validate_only=True)
         replicas = sum(len(part.replicas) for part in values_of(topic.partitions))
-        return Line(
-            (name, f"{counted(len(topic.partitions), 'partition')}, {counted(replicas, 'replica')}", "deleted"), name
-        )
+        counts = joined(", ", [counted(len(topic.partitions), "partition"), counted(replicas, "replica")])
+        return Line((name, counts, phrase("deleted")), name)
 
     async def apply(name: str) -> str:
-        return f"Deleted at offset {await actions.delete(caller, name)}."
+        return phrase("Deleted at offset %(offset)s.", offset=await actions.delete(caller, name))
 
     internal = sorted(INTERNAL_TOPICS.intersection(names))
+    kept = ", ".join(f"`{name}`" for name in internal)
     view = replace(
-        _view(given, "delete", "Delete topics", "Delete"),
+        _view(given, "delete", phrase("Delete topics"), phrase("Delete")),
         consequences=[
-            "All their records are lost. Clients fail or, with auto-creation, create the topics again under new ids.",
-            *([f"Kafka itself uses {', '.join(f'`{name}`' for name in internal)}."] if internal else []),
+            phrase(
+                "All their records are lost. "
+                "Clients fail or, with auto-creation, create the topics again under new ids."
+            ),
+            *([phrase("Kafka itself uses %(names)s.", names=kept)] if internal else []),
         ],
         curl=_delete_curl(request, names),
         dangerous=True,
@@ -130,22 +134,26 @@ async def add_partitions(request: Request, caller: TopicEditor, given: TickedDep
     typed = given.fields.get("count")
     count = whole_number(typed or "", 1, 2**31 - 1)
     if count is None:
-        wrong = "" if typed is None else f"'{typed.strip()[:40]}' is not a whole number above 0."
-        field = Field("count", "New number of partitions of each topic", typed or "")
-        return input_page(request, _input(given, names, "partitions", "Add partitions", field, error=wrong), "/topics")
+        wrong = "" if typed is None else phrase("'%(text)s' is not a whole number above 0.", text=typed.strip()[:40])
+        field = Field("count", phrase("New number of partitions of each topic"), typed or "")
+        return input_page(
+            request, _input(given, names, "partitions", phrase("Add partitions"), field, error=wrong), "/topics"
+        )
 
     async def preview(name: str) -> Line:
         now = len(known_topic(cluster, name).partitions)
         await actions.create_partitions(caller, name, count, validate_only=True)
-        return Line((f"Partitions of {name}", str(now), str(count)), name)
+        return Line((phrase("Partitions of %(name)s", name=name), str(now), str(count)), name)
 
     async def apply(name: str) -> str:
         offset = await actions.create_partitions(caller, name, count)
-        return f"Has {counted(count, 'partition')} as of offset {offset}."
+        return phrase(
+            "Has %(partitions)s as of offset %(offset)s.", partitions=counted(count, "partition"), offset=offset
+        )
 
     view = replace(
-        _view(given, "partitions", "Add partitions", "Add partitions to"),
-        consequences=["Keyed records map to other partitions afterwards. Partitions cannot be removed."],
+        _view(given, "partitions", phrase("Add partitions"), phrase("Add partitions to")),
+        consequences=[phrase("Keyed records map to other partitions afterwards. Partitions cannot be removed.")],
         fields=[("count", str(count))],
     )
     return await preview_or_apply_each(request, view, given, names, _change(preview, apply))
@@ -162,11 +170,18 @@ async def alter_configs(request: Request, caller: ConfigEditor, given: TickedDep
     except ValueError as wrong:
         keys = [(entry.name, entry.name) for entry in cluster.topic_configs("")]
         inputs = (
-            Field("config", "Config", given.fields.get("config", "retention.ms"), choices=keys),
-            Field("operation", "Change", given.fields.get("operation", "set"), choices=OPERATIONS),
-            Field("value", "Value", given.fields.get("value", ""), hint='With its unit, as 7 d or 1 GiB; "" is empty.'),
+            Field("config", phrase("Config"), given.fields.get("config", "retention.ms"), choices=keys),
+            Field("operation", phrase("Change"), given.fields.get("operation", "set"), choices=OPERATIONS),
+            Field(
+                "value",
+                phrase("Value"),
+                given.fields.get("value", ""),
+                phrase('With its unit, as 7 d or 1 GiB; "" is empty.'),
+            ),
         )
-        asked = _input(given, names, "configs", "Change a config", *inputs, error=str(wrong))
+        asked = _input(
+            given, names, "configs", phrase("Change a config"), *inputs, error=wrong.args[0] if wrong.args else ""
+        )
         return input_page(request, asked, "/topics")
 
     def value_of(name: str) -> str:
@@ -175,17 +190,19 @@ async def alter_configs(request: Request, caller: ConfigEditor, given: TickedDep
     async def preview(name: str) -> Line:
         known_topic(cluster, name)
         await actions.alter_topic(caller, name, [change], validate_only=True)
-        after = "default" if change.operation is AlterConfigOp.DELETE else shown(change.value)
-        return Line((f"{change.name} of {name}", value_of(name), after), name)
+        after = phrase("default") if change.operation is AlterConfigOp.DELETE else shown(change.value)
+        return Line((phrase("%(config)s of %(name)s", config=change.name, name=name), value_of(name), after), name)
 
     async def apply(name: str) -> str:
         offset = await actions.alter_topic(caller, name, [change])
-        return f"{change.name} is {value_of(name)} as of offset {offset}."
+        return phrase(
+            "%(config)s is %(value)s as of offset %(offset)s.", config=change.name, value=value_of(name), offset=offset
+        )
 
     operation = {"operation": "DELETE"} if change.operation is AlterConfigOp.DELETE else {"value": change.value}
     data = [{"topic_name": name, "configs": [{"name": change.name, **operation}]} for name in names]
     view = replace(
-        _view(given, "configs", f"Change {change.name}", "Change"),
+        _view(given, "configs", phrase("Change %(name)s", name=change.name), phrase("Change")),
         curl=cluster_curl(request, "POST", "topics/-/configs:alter", {"data": data}) if len(names) <= CURL_MAX else "",
         fields=[(name, given.fields.get(name, "")) for name in ("config", "operation", "value")],
     )
@@ -199,11 +216,11 @@ def _read_config(cluster: Cluster, given: Ticked) -> ConfigChange:
         raise ValueError
     key = next((entry.key for entry in cluster.topic_configs("") if entry.name == name), None)
     if key is None:
-        raise ValueError(f"'{name[:249]}' is not a config of topics.")
+        raise ValueError(phrase("'%(name)s' is not a config of topics.", name=name[:249]))
     if given.fields.get("operation") == "reset":
         return ConfigChange(name, AlterConfigOp.DELETE)
     if not text:
-        raise ValueError('The value is empty; type "" for an empty value.')
+        raise ValueError(phrase('The value is empty; type "" for an empty value.'))
     value = parsed(text, unit_of(name, key.type))
     return ConfigChange(name, AlterConfigOp.SET, "" if value == EMPTY else value)
 
@@ -222,24 +239,39 @@ async def elect(request: Request, caller: TopicEditor, given: TickedDep) -> Resp
     async def preview(name: str) -> Line:
         partitions = wanted(name)
         if not partitions:
-            raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, "Every partition is led by its preferred replica.")
+            raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, phrase("Every partition is led by its preferred replica."))
         refused = await actions.elect_leaders(caller, ElectionType.PREFERRED, partitions, validate_only=True)
         left = len(refused.failures)
         if left == len(partitions):
             raise next(iter(refused.failures.values()))
-        after = "led by their preferred replicas" + (f", except {left} without one in sync" if left else "")
-        return Line((name, f"{counted(len(partitions), 'partition')} not led by the preferred replica", after), name)
+        after = phrase("led by their preferred replicas")
+        if left:
+            after = phrase("led by their preferred replicas, except %(count)s without one in sync", count=left)
+        before = phrase(
+            "%(partitions)s not led by the preferred replica", partitions=counted(len(partitions), "partition")
+        )
+        return Line((name, before, after), name)
 
     async def apply(name: str) -> str:
         partitions = wanted(name)
         if not partitions:
-            return "Every partition is led by its preferred replica."
+            return phrase("Every partition is led by its preferred replica.")
         done = await actions.elect_leaders(caller, ElectionType.PREFERRED, partitions)
         if done.failures:
             (_, index), error = next(iter(done.failures.items()))
-            failed = f"{len(done.failures)} of {counted(len(partitions), 'partition')} failed"
-            raise KafkaError(error.code, f"{failed}, first {name}-{index}: {error.message}")
-        return f"{counted(len(partitions), 'leader')} elected at offset {done.offset}."
+            text = phrase(
+                "%(count)s of %(partitions)s failed, first %(name)s: %(message)s",
+                count=len(done.failures),
+                partitions=counted(len(partitions), "partition"),
+                name=f"{name}-{index}",
+                message=error.message,
+            )
+            raise KafkaError(error.code, text)
+        return phrase(
+            "%(leaders)s elected at offset %(offset)s.",
+            leaders=counted(len(partitions), "leader"),
+            offset=done.offset,
+        )
 
-    view = _view(given, "elect", "Elect preferred leaders", "Elect leaders of")
+    view = _view(given, "elect", phrase("Elect preferred leaders"), phrase("Elect leaders of"))
     return await preview_or_apply_each(request, view, given, names, _change(preview, apply))

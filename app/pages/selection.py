@@ -7,7 +7,7 @@ individually, and each is audited as if it had been changed alone.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Request
@@ -16,9 +16,11 @@ from fastapi.responses import Response
 from app.actions.each import ITEMS_MAX, for_each
 from app.http.errors import FORM_REFUSED, NotFoundError, UnprocessableError
 from app.pages.confirm import ConfirmView, preview_or_apply
-from app.pages.frame import REFUSALS, number, page_of, refusal, render
+from app.pages.frame import REFUSALS, number, page_of, refusal, render, said
 from app.security.guard import FORM_FIELDS_MAX
+from app.texts import Text, phrase, phrases
 
+Noun = Literal["topic", "group", "ACL"]
 Made = TypeVar("Made")
 
 
@@ -45,24 +47,31 @@ class Ticked:
         """Return the address of the list with its filter."""
         return f"{path}?{urlencode(self.query)}" if self.query else path
 
-    def chosen(self, noun: str, matching: Sequence[str]) -> list[str]:
+    def chosen(self, noun: Noun, matching: Sequence[str]) -> list[str]:
         """Return the selected items, sorted and each once; `matching` are at most ITEMS_MAX + 1 that match the filter.
 
         Raises UnprocessableError without any, and for more than ITEMS_MAX.
         """
         found = sorted(set(matching if self.is_all else self.items))
         if not found:
-            raise UnprocessableError(f"Nothing is selected: tick at least one {noun}. Nothing has changed.")
+            text = phrase("Nothing is selected: tick at least one %(thing)s. Nothing has changed.", thing=one(noun))
+            raise UnprocessableError(text)
         if len(found) > ITEMS_MAX:
-            count = f"More than {number(ITEMS_MAX)}" if self.is_all else number(len(found))
-            raise UnprocessableError(
-                f"{count} {noun}s are selected; at most {number(ITEMS_MAX)} can be changed at once. "
-                "Narrow the search. Nothing has changed."
+            most = number(ITEMS_MAX)
+            text = phrase(
+                "%(count)s %(things)s are selected; at most %(most)s can be changed at once. "
+                "Narrow the search. Nothing has changed.",
+                count=phrase("More than %(count)s", count=most) if self.is_all else number(len(found)),
+                things=several(noun),
+                most=most,
             )
+            raise UnprocessableError(text)
         return found
 
 
-def selection_view(given: Ticked, path: str, back: str, action: str, title: str, button: str = "Delete") -> ConfirmView:
+def selection_view(
+    given: Ticked, path: str, back: str, action: str, title: str, button: str = phrase("Delete")
+) -> ConfirmView:
     """Return the confirmation of a change of selected rows, whose list `back` is at `path`; it has no changes yet."""
     return ConfirmView(
         title=title,
@@ -111,7 +120,7 @@ class SelectionChange:
     order; `apply` changes one item and returns what it did.
     """
 
-    noun: str
+    noun: Noun
     name: Callable[[str], str]
     url: Callable[[str], str]
     preview: Callable[[Sequence[str]], Awaitable[Sequence[Line | Refused]]]
@@ -181,9 +190,26 @@ def _refused(error: Exception) -> Refused:
     return Refused(error.message if isinstance(error, NotFoundError) else refusal(error)[0])
 
 
-def in_count(items: Sequence[object], noun: str) -> str:
+def one(noun: Noun) -> Text:
+    """Return what one item is called."""
+    return {"topic": phrase("topic"), "group": phrase("group"), "ACL": phrase("ACL")}[noun]
+
+
+def several(noun: Noun) -> Text:
+    """Return what several items are called."""
+    return {"topic": phrase("topics"), "group": phrase("groups"), "ACL": phrase("ACLs")}[noun]
+
+
+def in_count(items: Sequence[object], noun: Noun) -> Text:
     """Return a count in words that can be typed: 12 topics."""
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
+    count = len(items)
+    match noun:
+        case "topic":
+            return phrases("%(count)s topic", "%(count)s topics", count)
+        case "group":
+            return phrases("%(count)s group", "%(count)s groups", count)
+        case "ACL":
+            return phrases("%(count)s ACL", "%(count)s ACLs", count)
 
 
 def input_page(request: Request, view: InputView, active: str) -> Response:
@@ -204,19 +230,27 @@ async def preview_or_apply_each(
     async def dry_run() -> ConfirmView:
         found = list(zip(items, await change.preview(items), strict=True))
         lines = [made for _, made in found if isinstance(made, Line)]
-        left_out = [(False, f"{change.name(item)}: {made.text}") for item, made in found if isinstance(made, Refused)]
+        left_out = [
+            (False, phrase("%(name)s: %(text)s", name=change.name(item), text=made.text))
+            for item, made in found
+            if isinstance(made, Refused)
+        ]
         count = in_count(lines, change.noun)
-        note = f"{in_count(left_out, change.noun)} left out: see the preconditions that are not met."
+        note = phrase(
+            "%(items)s left out: see the preconditions that are not met.", items=in_count(left_out, change.noun)
+        )
         return replace(
             view,
-            button=f"{view.button} {count}",
+            button=phrase("%(verb)s %(items)s", verb=view.button, items=count),
             changes=[line.row for line in lines],
             checks=left_out,
             consequences=[*view.consequences, *([note] if left_out else [])],
             fields=[*view.fields, ("filter", given.filter), *(("item", line.value) for line in lines)],
             type_name=count if view.dangerous and lines else "",
-            verdict="Nothing has changed yet.",
-            error="" if lines else f"None of the selected {change.noun}s can be changed.",
+            verdict=phrase("Nothing has changed yet."),
+            error=""
+            if lines
+            else phrase("None of the selected %(things)s can be changed.", things=several(change.noun)),
         )
 
     async def apply() -> Response:
@@ -227,9 +261,9 @@ async def preview_or_apply_each(
         ]
         return _results(request, view, given, items, rows, change.noun)
 
-    typed, phrase = given.fields.get("typed", "").strip(), in_count(items, change.noun)
-    if given.is_confirmed and view.dangerous and typed != phrase:
-        error = f"'{typed[:249]}' is not '{phrase}'. Nothing has changed."
+    typed, wanted = given.fields.get("typed", "").strip(), in_count(items, change.noun)
+    if given.is_confirmed and view.dangerous and typed not in {wanted, said(request, wanted)}:
+        error = phrase("'%(typed)s' is not '%(name)s'. Nothing has changed.", typed=typed[:249], name=wanted)
         return await preview_or_apply(request, await dry_run(), confirmed=False, apply=apply, error=error)
     return await preview_or_apply(request, view, confirmed=given.is_confirmed, apply=apply, dry_run=dry_run)
 
@@ -240,7 +274,7 @@ def text_of(done: str | Refused) -> str:
 
 
 def _results(
-    request: Request, view: ConfirmView, given: Ticked, items: Sequence[str], rows: Sequence[Result], noun: str
+    request: Request, view: ConfirmView, given: Ticked, items: Sequence[str], rows: Sequence[Result], noun: Noun
 ) -> Response:
     failed = [item for item, row in zip(items, rows, strict=True) if not row.is_done]
     shown = ResultsView(
@@ -248,11 +282,15 @@ def _results(
         back=view.back,
         back_url=view.back_url,
         action=view.action,
-        summary=f"{in_count(items, noun)}: {len(items) - len(failed)} done, {len(failed)} failed",
+        summary=phrase(
+            "%(items)s: %(done)s done, %(failed)s failed",
+            items=in_count(items, noun),
+            done=len(items) - len(failed),
+            failed=len(failed),
+        ),
         rows=sorted(rows, key=lambda row: row.is_done),
         failed=len(failed),
         fields=[*view.fields, ("filter", given.filter), *(("item", item) for item in failed)],
     )
-    return render(
-        request, "selection_results.html", page=page_of(request, f"{view.title}: results", view.active), view=shown
-    )
+    title = phrase("%(title)s: results", title=view.title)
+    return render(request, "selection_results.html", page=page_of(request, title, view.active), view=shown)

@@ -1,5 +1,7 @@
 """All pages together, for the web process to include, and the error page."""
 
+from typing import Final
+
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
@@ -57,6 +59,8 @@ from app.pages import (
 )
 from app.pages.frame import html_of, page_of
 from app.pages.past import past_paths
+from app.pages.shared_parts import SharedParts
+from app.texts import phrase
 
 ROUTERS = (
     login.router,
@@ -111,17 +115,39 @@ ROUTERS = (
 )
 
 
+TITLES: Final = {
+    "bad-request": phrase("Bad request"),
+    "forbidden": phrase("Forbidden"),
+    "not-found": phrase("Not found"),
+    "conflict": phrase("Conflict"),
+    "gone": phrase("Gone"),
+    "too-many-requests": phrase("Too many requests"),
+    "internal-error": phrase("Internal error"),
+    "unavailable": phrase("Unavailable"),
+    "unprocessable-content": phrase("Unprocessable content"),
+    "controller-timeout": phrase("Controller timeout"),
+    "no-active-controller": phrase("No active controller"),
+    "csrf": phrase("Csrf"),
+    "unknown-parameter": phrase("Unknown parameter"),
+    "state-being-prepared": phrase("State being prepared"),
+    "starting": phrase("Starting"),
+}
+"""The titles of the errors that readers see most, by code; others have their code."""
+
+
 def include(app: FastAPI) -> None:
     """Add every page to the application."""
     for router in ROUTERS:
         app.include_router(router)
+    app.state.shared_parts = SharedParts()
+    app.state.state_events = live.StateEvents()
     app.state.past_paths = past_paths(route for router in ROUTERS for route in router.routes)
 
 
 def error_page(request: Request, error: ApiError) -> Response:
     """Return an error as a page."""
-    title = error.code.replace("-", " ").capitalize()
-    message = "There is no page at this address." if isinstance(error, NoSuchPathError) else error.message
+    title = TITLES.get(error.code) or error.code.replace("-", " ").capitalize()
+    message = phrase("There is no page at this address.") if isinstance(error, NoSuchPathError) else error.message
     context = {"code": error.status, "message": message, "request_id": request.state.request_id}
     html = html_of(request, "error.html", page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

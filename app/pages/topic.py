@@ -1,7 +1,7 @@
 """One topic: its partitions and changes; deleting it with a preview."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Request
@@ -17,6 +17,9 @@ from app.pages.feed import FeedEntry, feed_entries
 from app.pages.flash import Flash
 from app.pages.frame import page_items, page_of, render, rows_on_page
 from app.pages.live import deleted_topic_text, topic_deletion
+from app.pages.shared_parts import shared
+from app.pages.topic_rates import RateView, rate_view
+from app.pages.topics import SIZES_SECONDS
 from app.services import PastReader, TopicEditor, services_of
 from app.texts import phrase
 from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
@@ -45,13 +48,14 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """Model of topic.html."""
+    """Model of topic.html. `rate` is None in a past state."""
 
     row: TopicRow
     partitions: Sequence[PartitionRow]
     page: int
     pages: int
     delete_refused: str
+    rate: RateView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +144,23 @@ def delete_refused(cluster: Cluster) -> str:
 
 
 @router.get("/topics/{name}")
+@shared
 async def topic(request: Request, _caller: PastReader, name: str, page: int = 1) -> Response:
     """Return the page."""
     services = services_of(request)
     if services.cluster.image.topics.topic(name) is None and wants_page(request):
         return _missing(request, name)
     found = known_topic(services.cluster, name)
-    view = topic_view(
-        services.cluster, services.cluster.topic_table, found, page, rows_on_page(request, PARTITIONS_ON_PAGE)
-    )
+    cluster, rate = services.cluster, None
+    if cluster.past is None:
+        rate = rate_view((await cluster.topic_rates.of([found], SIZES_SECONDS))[found.id])
+    view = topic_view(cluster, cluster.topic_table, found, page, rows_on_page(request, PARTITIONS_ON_PAGE))
+    view = replace(view, rate=rate)
     return render(request, "topic.html", page=page_of(request, name, "/topics"), view=view)
 
 
 @router.get("/topics/{name}/changes")
+@shared
 async def topic_changes(request: Request, _caller: PastReader, name: str) -> Response:
     """Return the page of the changes of one topic, newest first."""
     cluster = services_of(request).cluster

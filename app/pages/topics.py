@@ -15,9 +15,12 @@ from app.cluster.log_dirs import LogDirs, topic_size
 from app.cluster.topic_table import PROBLEMS, SORT_KEYS, Problem, SortKey, TopicRow, TopicTable
 from app.http.errors import FORM_REFUSED, UNEXPECTED
 from app.http.locations import htmx_push
+from app.pages.columns import columns_of
 from app.pages.confirm import cluster_curl
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, counted, duration, go_to, page_of, refusal, render, rows_on_page, whole_number
+from app.pages.shared_parts import shared
+from app.pages.topic_rates import RateView, rate_view
 from app.services import PastReader, TopicEditor, services_of
 from app.texts import joined, phrase
 from kraft_core.configs.config_resource import TOPIC
@@ -65,7 +68,7 @@ class TopicsView:
     """Model of topics.html: one page of the list, with the search and sort order of its address.
 
     `details` has an entry for each row, by name. `silent` says why active brokers have told no sizes.
-    `history_begins` is the offset of the first kept change.
+    `history_begins` is the offset of the first kept change. `rates` has entries by name if their column is shown.
     """
 
     search: str
@@ -81,6 +84,7 @@ class TopicsView:
     details: Mapping[str, TopicDetails]
     silent: str = ""
     history_begins: int = 0
+    rates: Mapping[str, RateView] = field(default_factory=dict)
     problems: Sequence[str] = PROBLEMS
     problem_words: Mapping[str, str] = field(default_factory=lambda: PROBLEM_WORDS)
 
@@ -116,7 +120,13 @@ async def current_topics(request: Request) -> TopicsView:
     cluster = services_of(request).cluster
     log_dirs = await cluster.log_dirs.of(cluster.image.cluster.brokers.values(), SIZES_SECONDS)
     rows = rows_on_page(request, ROWS)
-    return topics_of(cluster, request.query_params, rows, log_dirs)
+    view = topics_of(cluster, request.query_params, rows, log_dirs)
+    if cluster.past is not None or "rate" not in columns_of(request, "topics"):
+        return view
+    shown = [topic for row in view.rows if (topic := cluster.image.topics.topic(row.name)) is not None]
+    # a download of all pages does not ask for the ends of all logs
+    known = cluster.topic_rates.known(shown) if rows > ROWS else await cluster.topic_rates.of(shown, SIZES_SECONDS)
+    return replace(view, rates={topic.name: rate_view(known[topic.id]) for topic in shown})
 
 
 def topics_of(
@@ -217,6 +227,7 @@ async def topics(request: Request, _caller: PastReader) -> Response:
 
 
 @router.get("/fragments/topics")
+@shared
 async def topics_fragment(request: Request, _caller: PastReader) -> Response:
     """Return the list without its frame. A search changes the address too, so that it can be shared."""
     view = await current_topics(request)

@@ -18,18 +18,24 @@ import signal
 from pathlib import Path
 from typing import Final
 
+from app.texts import phrase
+
 FULL_DISK: Final = os.strerror(errno.ENOSPC)
 FAILURE_FILE: Final = "failure.json"
-MEMORY_ADVICE: Final = "the usual cause is too little memory: see spark_memory and the memory of the machine"
+MEMORY_ADVICE: Final = str(
+    phrase("the usual cause is too little memory: see spark_memory and the memory of the machine")
+)
 
 UNSEEN: Final = re.compile(
     r"PATH_NOT_FOUND|FILE_NOT_EXIST|FileNotFoundException: File file:|AccessControlException"
     r"|Mkdirs failed to create file:"
 )
 """What Spark says of a file that is not there, or not for its user."""
-NOT_SHARED: Final = (
-    "Spark's machines must see the reports folder under the same path and as a user who may use it, "
-    "or set spark_files to a URL"
+NOT_SHARED: Final = str(
+    phrase(
+        "Spark's machines must see the reports folder under the same path and as a user who may use it, "
+        "or set spark_files to a URL"
+    )
 )
 
 
@@ -53,25 +59,37 @@ def reason_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, MasterUnreachableError):
         return "MASTER_UNREACHABLE", str(error)
     if isinstance(error, ImportError):
-        return "PYSPARK_MISSING", f"PySpark cannot be loaded ({error}): pip install 'conclave[spark]'"
+        return "PYSPARK_MISSING", str(
+            phrase("PySpark cannot be loaded (%(reason)s): pip install 'conclave[spark]'", reason=str(error))
+        )
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return "OUT_OF_DISK", str(error)
     if isinstance(error, MemoryError):
-        return "OUT_OF_MEMORY", f"The report job had too little memory ({error or name})."
+        return "OUT_OF_MEMORY", str(
+            phrase("The report job had too little memory (%(reason)s).", reason=str(error) or name)
+        )
     if getattr(error, "getCondition", lambda: None)() == "JAVA_GATEWAY_EXITED":
-        return "JAVA_GATEWAY_EXITED", f"Spark's JVM did not start; the log has its output ({error})"
+        return "JAVA_GATEWAY_EXITED", str(
+            phrase("Spark's JVM did not start; the log has its output (%(reason)s)", reason=str(error))
+        )
     if name == "Py4JNetworkError" or isinstance(error, ConnectionError | EOFError):
-        return "JVM_KILLED", f"Spark's JVM ended during the report ({name}); {MEMORY_ADVICE}."
+        return "JVM_KILLED", str(
+            phrase("Spark's JVM ended during the report (%(name)s); %(advice)s.", name=name, advice=MEMORY_ADVICE)
+        )
     text = str(error)  # the JVM's exceptions arrive as text, with the names of their Java classes
     if "Cannot call methods on a stopped SparkContext" in text:  # while starting: the masters have not answered
-        return "MASTER_UNREACHABLE", "Spark's master has not accepted the report: see spark_master and the log"
+        return "MASTER_UNREACHABLE", str(
+            phrase("Spark's master has not accepted the report: see spark_master and the log")
+        )
     if isinstance(error, FilesNotSharedError) or UNSEEN.search(text):
         return "FILES_NOT_SHARED", f"{NOT_SHARED} ({_first_line(text)})"
     if "java.lang.OutOfMemoryError" in text:
-        return "OUT_OF_MEMORY", f"Spark's JVM had too little memory: see spark_memory ({_first_line(text)})"
+        return "OUT_OF_MEMORY", str(
+            phrase("Spark's JVM had too little memory: see spark_memory (%(reason)s)", reason=_first_line(text))
+        )
     if FULL_DISK in text:
         return "OUT_OF_DISK", _first_line(text)
-    return "JOB_FAILED", f"The Spark job failed: {name}: {_first_line(text)}"
+    return "JOB_FAILED", str(phrase("The Spark job failed: %(name)s: %(reason)s", name=name, reason=_first_line(text)))
 
 
 def write_failure(out: Path, error: BaseException) -> None:
@@ -89,10 +107,16 @@ def failure_of(code: int, out: Path, printed: str) -> tuple[str, str]:
         return str(found["reason"]), str(found["error"])
     if code < 0:
         name = signal.Signals(-code).name
-        return "DRIVER_KILLED", f"The report job was killed by {name}; {MEMORY_ADVICE}."
+        return "DRIVER_KILLED", str(
+            phrase("The report job was killed by %(name)s; %(advice)s.", name=name, advice=MEMORY_ADVICE)
+        )
     if FULL_DISK in printed:  # failure.json could not be written either
-        return "OUT_OF_DISK", f"The disk of the report's folder or of Spark's is full: {_last_line(printed)}"
-    return "JOB_FAILED", f"The Spark job ended with code {code}: {_last_line(printed)}"
+        return "OUT_OF_DISK", str(
+            phrase("The disk of the report's folder or of Spark's is full: %(line)s", line=_last_line(printed))
+        )
+    return "JOB_FAILED", str(
+        phrase("The Spark job ended with code %(code)s: %(line)s", code=code, line=_last_line(printed))
+    )
 
 
 def _first_line(text: str) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.texts import phrase
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -57,7 +59,7 @@ def _batches(out: Path, size: int) -> Iterator["pa.RecordBatch"]:
     """Yield the whole list, in its order. Raises FileNotFoundError if the run's files are gone."""
     path = out / VIOLATIONS
     if not path.exists():
-        raise FileNotFoundError(f"the list of violations of this run is gone: {path.name}")
+        raise FileNotFoundError(phrase("the list of violations of this run is gone: %(file)s", file=path.name))
     import pyarrow.parquet as pq
 
     for part in sorted(path.glob("part-*.parquet")) if path.is_dir() else [path]:

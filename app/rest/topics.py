@@ -1,18 +1,25 @@
 """Topics: list, create, describe, add partitions, delete."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from app.error_responses import NATIVE
 from app.http.errors import BadRequestError
 from app.rest.conditions import IfMatch, check_if_match, is_not_modified, not_modified, topic_etag
 from app.rest.idempotency import IdempotencyKeyHeader, once
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created, location_of, no_content, planned
 from app.rest.routing import DryRun, Flag, JsonRoute
-from app.rest.schemas.topics import CreateTopicBody, TopicData, TopicDataList, UpdatePartitionsCountBody
+from app.rest.schemas.topics import (
+    CreateTopicBody,
+    TopicData,
+    TopicDataList,
+    TopicRateData,
+    UpdatePartitionsCountBody,
+)
 from app.rest.validation import refuse_repeated
 from app.rest.view import NowViewDep, View, ViewDep, check_topic_name, now_view_of
 from app.services import Reader, ServicesDep, TopicEditor
@@ -21,6 +28,8 @@ from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["topics"], route_class=JsonRoute)
+
+RATE_WAIT_SECONDS: Final = 5.0
 
 
 class _SortedNames:
@@ -152,6 +161,25 @@ async def get_topic(
     if is_not_modified(request, etag):
         return not_modified(etag)
     return answer(topic_data(view, topic), view.offset, headers={"ETag": etag})
+
+
+@router.get("/{topic_name}/rate", tags=[NATIVE], responses={200: {"model": TopicRateData}})
+async def get_topic_rate(topic_name: str, view: NowViewDep, _caller: Reader) -> Response:
+    """Return the records per second since an earlier request: null at the first one, and within 4 s of it."""
+    topic = view.topic(topic_name)
+    rate = (await view.cluster.topic_rates.of([topic], RATE_WAIT_SECONDS))[topic.id]
+    body = view.resource(
+        "KafkaTopicRate",
+        ("topics", topic_name, "rate"),
+        (("topic", topic_name), ("rate", "")),
+        topic_name=topic_name,
+        records_per_second=rate.per_second,
+        since=None if rate.since is None else round(rate.since.timestamp() * 1000),
+        asked_at=None if rate.asked_at is None else round(rate.asked_at.timestamp() * 1000),
+        unknown_partition_ids=list(rate.unknown),
+        error=None if rate.error is None else str(rate.error),
+    )
+    return answer(body, view.offset)
 
 
 @router.patch("/{topic_name}", responses={200: {"model": TopicData}})

@@ -10,6 +10,7 @@ from app.db.models import LoginLink, Session, User
 from app.security.roles import Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
+from app.texts import phrase
 
 FIRST_USER = "admin"
 LAST_SEEN_STEP = dt.timedelta(seconds=60)  # resolution of the idle time; each step costs one write
@@ -21,6 +22,7 @@ class AccountError(ValueError):
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
+        self.message = message
         self.field = field
 
 
@@ -39,10 +41,11 @@ class AccountForbiddenError(AccountError):
 def check_name(name: str) -> str:
     """Return `name` if it is a valid name of a user or token. Raises AccountError."""
     if not 0 < len(name) <= 100:
-        raise AccountError(f"The name has {len(name)} characters; 1 to 100 are allowed.", "name")
+        raise AccountError(phrase("The name has %(count)s characters; 1 to 100 are allowed.", count=len(name)), "name")
     if not name.isprintable() or name != name.strip() or name.startswith("token:"):
         raise AccountError(
-            "A name has printable characters only, no spaces at its ends, and does not start with 'token:'.", "name"
+            phrase("A name has printable characters only, no spaces at its ends, and does not start with 'token:'."),
+            "name",
         )
     return name
 
@@ -61,7 +64,7 @@ def add_user(session: OrmSession, name: str, role: str, password_hash: str | Non
     """Add a user. Raises AccountError for a bad or taken name or an unknown role."""
     check_name(name)
     if user_by_name(session, name) is not None:
-        raise AccountConflictError(f"A user '{name}' already exists.", "name")
+        raise AccountConflictError(phrase("A user '%(name)s' already exists.", name=name), "name")
     user = User(name=name, role=_role(role), password_hash=password_hash, created_at=now, password_changed_at=None)
     session.add(user)
     session.flush()
@@ -119,7 +122,7 @@ def _role(name: str) -> str:
 def _keep_an_admin(session: OrmSession) -> None:
     admins = select(func.count()).where(User.role == Role.ADMIN.text, User.disabled_at.is_(None))
     if session.scalar(admins) == 0:
-        raise AccountConflictError("One enabled admin must remain.", "role")
+        raise AccountConflictError(phrase("One enabled admin must remain."), "role")
 
 
 def ensure_first_user(session: OrmSession, now: dt.datetime) -> bool:
@@ -227,7 +230,9 @@ def end_session(session: OrmSession, name: str, session_id: int) -> None:
     user = known_user(session, name)
     found = session.get(Session, session_id)
     if found is None or found.user_id != user.id:
-        raise UnknownAccountError(f"There is no session {session_id} of '{name}'.", "session")
+        raise UnknownAccountError(
+            phrase("There is no session %(id)s of '%(name)s'.", id=session_id, name=name), "session"
+        )
     session.delete(found)
 
 
@@ -252,7 +257,7 @@ def known_user(session: OrmSession, name: str) -> User:
     """Return the user of this name. Raises AccountError when there is none."""
     user = user_by_name(session, name)
     if user is None:
-        raise UnknownAccountError(f"There is no user '{name}'.", "name")
+        raise UnknownAccountError(phrase("There is no user '%(name)s'.", name=name), "name")
     return user
 
 

@@ -31,13 +31,24 @@ from app.security.roles import ANONYMOUS, Principal
 from app.security.secrets import new_token, same
 from app.security.service import Security
 from app.security.slots import HEALTH_PATHS, STRANGERS_BODY_BYTES_MAX, Held, Pool, Slots
+from app.texts import phrase
 
 SESSION_COOKIE: Final = "conclave_session"
 VISITOR_COOKIE: Final = "conclave_visitor"
 CSRF_FIELD: Final = "csrf_token"
 CSRF_HEADER: Final = "x-csrf-token"
 OPEN_PATHS: Final = frozenset(
-    {"/login", "/login/link", "/healthz", "/readyz", "/metrics", "/openapi.json", "/favicon.ico", "/robots.txt"}
+    {
+        "/login",
+        "/login/link",
+        "/language",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/favicon.ico",
+        "/robots.txt",
+    }
 )
 OPEN_PREFIXES: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -141,9 +152,9 @@ class Guard:
         given = headers.get(CSRF_HEADER) or _form_field(headers, body, CSRF_FIELD)
         cause = None
         if not self._same_origin(scope, headers):
-            cause = "The request comes from another site."
+            cause = phrase("The request comes from another site.")
         elif not given or not same(given, scope["state"]["csrf_token"]):
-            cause = "The form's token is missing or belongs to another session; load the page again."
+            cause = phrase("The form's token is missing or belongs to another session; load the page again.")
         if cause is not None:
             actor = principal.actor if principal else ANONYMOUS
             info: RequestInfo = scope["state"]["info"]

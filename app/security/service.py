@@ -27,14 +27,15 @@ from app.security.roles import ANONYMOUS, Actor, Principal
 from app.security.secrets import digest, load_or_make_key, sign, write_private
 from app.security.streams import Streams
 from app.security.text import plain_text
+from app.texts import phrase
 
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOGIN_REFUSED: Final = "The name or the password is wrong."
-LINK_REFUSED: Final = "This login link is unknown, used, or too old."
+LOGIN_REFUSED: Final = phrase("The name or the password is wrong.")
+LINK_REFUSED: Final = phrase("This login link is unknown, used, or too old.")
 LINK_LIFETIME: Final = dt.timedelta(hours=24)
 SOURCE_FACTOR: Final = 4  # a source may fail with this many accounts, or tokens, before it must wait
 CHECKS_WAITING_MAX: Final = 64  # logins that wait for their password check; each check takes about 30 ms
@@ -174,7 +175,7 @@ class Security(Recorder):
             limits += [(self._by_account, name), (self._by_source, source)]
         await self._refuse_if_limited(limits, name, info)
         if self._checks_waiting >= CHECKS_WAITING_MAX:
-            raise UnavailableError("Too many logins at once; try again.", retry_after_seconds=1)
+            raise UnavailableError(phrase("Too many logins at once; try again."), retry_after_seconds=1)
         self._checks_waiting += 1
         try:
             async with self._checking:  # one at a time, so that concurrent attempts cannot exceed a limit
@@ -288,11 +289,11 @@ class Security(Recorder):
         if await self.needs_present_password(principal):
             wait = self._by_present.retry_after_seconds(name)
             if wait:
-                raise too_many(f"Too many wrong passwords; try again in {wait} s.", wait)
+                raise too_many(phrase("Too many wrong passwords; try again in %(count)s s.", count=wait), wait)
             user = await self._database.read(accounts.user_by_name, name)
             if user is None or not await self._passwords.verify(present, user.password_hash):
                 self._by_present.failed(name)
-                error = "The current password is wrong."
+                error = phrase("The current password is wrong.")
                 await self.record(principal.actor, "user.password", f"user/{name}", "denied", info, error=error)
                 raise accounts.AccountForbiddenError(error, "present_password")
             self._by_present.succeeded(name)

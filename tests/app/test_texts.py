@@ -1,5 +1,6 @@
 """Texts in the language of the reader, and the completeness of the catalogues."""
 
+import pickle
 import re
 import subprocess
 import sys
@@ -11,13 +12,23 @@ from babel.messages.catalog import Message
 from babel.messages.pofile import read_po
 
 from app import texts
-from app.http.templating import make_environment
-from app.texts import joined, phrase, phrases, preferred, shown, speaking
+from app.http.templating import folder, make_environment
+from app.texts import joined, phrase, phrases, preferred, recognised, shown, speaking
 
 FOLDER = Path(texts.__file__).parent / "languages"
 ROOT = FOLDER.parents[1]
 PLACEHOLDER = re.compile(r"%\((\w+)\)[sd]")
 TAG = re.compile(r"</?[a-z][^>]*>")
+JINJA = re.compile(r"\{#.*?#\}|\{% *trans\b.*?\{% *endtrans *%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+UNSPOKEN = re.compile(r"<(code|pre|script|kbd|svg)\b[^>]*>.*?</\1>", re.DOTALL)
+SPOKEN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt)="([^"]*)"')
+SAME = frozenset(["Conclave", "Con", "clave", "CSV", "JSON", "HTTP", "UTC", "REST", "ACL", "null"])
+"""Words that are the same in every language. "Con" and "clave" are the halves of the name."""
+EXAMPLES = frozenset(
+    {"orders-*, payments", "topic/orders", "User:alice", "User:bob", "orders", "customer.id"}
+    | {"51200 or 2026-01-31T12:00", "orders 0 1,2,3", "4:/data/a"}
+)
+"""What could be typed into a field."""
 
 
 @pytest.fixture
@@ -44,6 +55,31 @@ def test_a_text_is_english_until_it_is_shown(small_catalogue: None) -> None:
     assert shown("Broker %(id)s") == "Broker %(id)s"
     with speaking("en"):
         assert shown(both) == "Broker 3, 2 topics, x"
+
+
+def test_a_sentence_that_was_stored_in_english_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "Broker %(id)s is down.": "代理 %(id)s 已停机。",
+        "Waits: %(reason)s": "等待：%(reason)s",
+        "%(count)s topic was moved.": "已移动 %(count)s 个主题。",
+        "%(count)s topics were moved.": "已移动 %(count)s 个主题。",
+        "%(a)s, %(b)s": "%(b)s",
+        "done": "完成",
+    }
+    monkeypatch.setattr(texts, "_catalogue", lambda language: known if language == "zh" else {})
+    wait = recognised("Waits: Broker 3 is down.")
+    assert (wait, pickle.loads(pickle.dumps(wait))) == ("Waits: Broker 3 is down.",) * 2
+    assert shown(wait) == "Waits: Broker 3 is down."
+    with speaking("zh"):
+        assert shown(wait) == "等待：代理 3 已停机。"
+        assert shown(recognised("7 topics were moved.")) == "已移动 7 个主题。"
+        assert shown(recognised("Broker (.*) is down.")) == "代理 (.*) 已停机。"
+        assert [shown(recognised(each)) for each in ("done", "one, two", "Not known at all.", "")] == [
+            "完成",
+            "one, two",
+            "Not known at all.",
+            "",
+        ]
 
 
 def test_templates_translate_what_they_print_and_escape_its_values(small_catalogue: None) -> None:
@@ -108,3 +144,22 @@ def test_every_sentence_has_its_chinese_with_the_same_values_and_tags() -> None:
         assert wanted - {"count"} <= set(PLACEHOLDER.findall(said)) | {"count"}, key
         assert sorted(TAG.findall(said)) == sorted(TAG.findall(key)), key
         assert said.replace("%%", "").count("%") == len(PLACEHOLDER.findall(said)), key
+
+
+def spoken(template: str) -> list[str]:
+    """Return the texts of a template that are no sentences of the catalogue: between tags, and in attributes."""
+    text = UNSPOKEN.sub(" ", JINJA.sub(" ", template))
+    found = [each.strip() for each in (*SPOKEN_ATTRIBUTE.findall(text), *re.split(r"<[^>]*>|[a-z-]+=\"[^\"]*\"", text))]
+    return [each for each in found if each not in EXAMPLES and set(re.findall(r"[A-Za-z]{2,}", each)) - SAME]
+
+
+def test_words_of_a_template_outside_of_sentences_are_found() -> None:
+    template = """{# a comment #}<p title="A title">{{ _("Marked") }} not <b>marked</b></p>
+    {% trans %}Marked{% endtrans %}
+    <code>code</code><input placeholder="{{ _("Marked") }}" aria-label="Of {{ x }}"><a href="/path">Conclave</a>"""
+    assert spoken(template) == ["A title", "Of", "not", "marked"]
+
+
+def test_templates_have_no_words_outside_of_sentences() -> None:
+    found = {path.name: spoken(path.read_text()) for path in folder("templates").glob("*.html")}
+    assert {name: words for name, words in found.items() if words} == {}

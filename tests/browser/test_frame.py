@@ -87,6 +87,24 @@ def test_the_theme_changed_on_the_answer_to_a_form_leads_back_to_a_page(page: Pa
     expect(page.locator("h1")).to_have_text("Topics")
 
 
+def test_the_language_is_chosen_and_kept(page: Page) -> None:
+    opened(page, "/")
+    page.get_by_role("button", name="中文").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh")
+    expect(page.locator("h1")).to_have_text("仪表板")
+    expect(page.get_by_role("navigation", name="主导航")).to_contain_text("主题")
+    expect(page.locator("#live [data-age]")).to_have_text(re.compile(r"^[0-9.]+ 秒前$"))
+    assert violations(page) == []
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="键盘快捷键")).to_contain_text("主题")
+    page.keyboard.press("Escape")
+    page.goto("/search?q=主题")
+    expect(page.locator("#found a").first).to_have_attribute("href", "/topics")
+    page.get_by_role("button", name="English").click()
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    expect(page.locator("h1")).to_have_text("Search")
+
+
 def test_a_paused_page_stays_as_it_is_until_it_goes_on(page: Page, product: Product) -> None:
     opened(page, "/topics?q=paused-")
     button = page.get_by_role("button", name="Pause updates")

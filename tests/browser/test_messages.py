@@ -35,6 +35,14 @@ def test_a_record_is_produced_and_read(page: Page, product: Product) -> None:
     expect(row).to_contain_text("<b>one</b>")
     assert page.locator("#rows b").count() == 0
     assert violations(page) == []
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.emulate_media(media="print")
+    look = "each => ((style) => [style.color, style.maxHeight])(getComputedStyle(each))"
+    assert page.locator("body").evaluate(look)[0] == "rgb(24, 32, 44)", "print is dark on white in every theme"
+    assert page.locator("#rows pre").first.evaluate(look)[1] == "none", "a value is printed whole"
+    expect(page.locator("#rows pre").last).to_be_visible()
+    expect(page.get_by_role("button", name="Live tail")).to_be_hidden()
+    page.emulate_media(media="screen")
     page.goto("/topics/browsed/produce")
     assert violations(page) == []
 
@@ -56,3 +64,7 @@ def test_the_live_tail_shows_new_records_until_it_is_paused(page: Page, product:
     expect(page.locator("#rows")).not_to_contain_text("while paused")
     page.locator("#tail-button").click()
     expect(page.locator("#rows > tr").first).to_contain_text("while paused")
+    page.context.set_extra_http_headers({"Accept-Language": "zh"})
+    page.reload()
+    page.get_by_role("button", name="实时跟踪").click()
+    expect(page.locator("#tail-state")).to_have_text(re.compile("0 条新消息"))

@@ -18,6 +18,7 @@ from app.cluster.history import Change, History, OffsetGone
 from app.cluster.log_events.events import Event, FeatureChange, PartitionMove, events_of
 from app.cluster.log_store.archive import Archive
 from app.tasks import cancel_tasks
+from app.texts import phrase
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.storage.files import StorageError
 
@@ -124,7 +125,7 @@ class LogEvents:
         self._task = None
         if not task.cancelled() and (bug := task.exception()) is not None:
             log.error("log_events_not_read", exc_info=bug)
-            self._trouble = "The history could not be read; the log of this process says why."
+            self._trouble = phrase("The history could not be read; the log of this process says why.")
 
     async def _follow(self) -> None:
         """Read what was committed since the last reader; begin again after a snapshot, or when too much was."""
@@ -171,7 +172,7 @@ class LogEvents:
             try:
                 stretch = await self._archive.stretch(before)
             except (StorageError, ReplayError) as broken:
-                self._trouble = f"The history cannot be read: {broken}"
+                self._trouble = phrase("The history cannot be read: %(cause)s", cause=str(broken))
                 return
             found = await asyncio.to_thread(_events, stretch.changes[::-1])
             async with self._lock:

@@ -21,6 +21,7 @@ from app.cluster.log_store.files import Checkpoint, Gap, LogFiles
 from app.cluster.log_store.replay import Replay
 from app.forked import ForkFailedError, run_forked
 from app.tasks import cancel_tasks
+from app.texts import phrase
 from kraft_core.clients.observed_log import CommittedChange, ObservedLog
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.replay_error import ReplayError
@@ -112,7 +113,7 @@ class Recorder:
             self.files = await asyncio.to_thread(LogFiles, self.folder)
         except StorageError as cause:
             log.error("history_not_opened", extra={"folder": str(self.folder), "cause": str(cause)})  # noqa: TRY400 - the cause says all
-            self.trouble = f"The history on disk cannot be used: {cause}"
+            self.trouble = phrase("The history on disk cannot be used: %(cause)s", cause=str(cause))
             return None
         try:
             read = None if self.files.is_empty else await asyncio.to_thread(_read_end, self.files, records_max)
@@ -265,7 +266,9 @@ class Recorder:
         """Say what is wrong, wait, and try again."""
         if not self.trouble:
             log.error("history_paused", extra={"folder": str(self.folder), "cause": str(cause)})
-        self.trouble = f"The history is paused, and changes made now may be missing in it: {cause}"
+        self.trouble = phrase(
+            "The history is paused, and changes made now may be missing in it: %(cause)s", cause=str(cause)
+        )
         self._idle.set()
         if not self._is_stopping:
             await asyncio.sleep(RETRY_SECONDS)

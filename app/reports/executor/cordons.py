@@ -11,6 +11,7 @@ from app.reports.executor.models import PlanRecord, PlanSetting
 from app.reports.executor.plan import ACTIVE_STATES, FINAL_STATES, Setting
 from app.reports.executor.plan_store import PlanStateError
 from app.reports.executor.throttles import ALL, CORDONED, current
+from app.texts import phrase
 from kraft_core.image.metadata_image import MetadataImage
 
 
@@ -45,8 +46,9 @@ def to_uncordon(
         raise LookupError(f"plan {plan_id}")
     left = left_cordons(session, record, image)
     if not left:
-        why = "has left no cordon" if record.state in FINAL_STATES else f"is {record.state}, and keeps its cordons"
-        raise PlanStateError(f"Plan {plan_id} {why}.")
+        if record.state in FINAL_STATES:
+            raise PlanStateError(phrase("Plan %(id)s has left no cordon.", id=plan_id))
+        raise PlanStateError(phrase("Plan %(id)s is %(state)s, and keeps its cordons.", id=plan_id, state=record.state))
     active = session.scalars(
         select(PlanRecord).where(PlanRecord.cluster_id == cluster_id, PlanRecord.state.in_(ACTIVE_STATES))
     )
@@ -55,7 +57,9 @@ def to_uncordon(
         both = brokers.intersection([*other.drain, *(broker for broker, _ in other.drain_log_dirs or ())])
         if both:
             ids = ", ".join(map(str, sorted(both)))
-            raise PlanStateError(f"Plan {other.id} is draining broker {ids}. Wait for its end, or cancel it.")
+            raise PlanStateError(
+                phrase("Plan %(id)s is draining broker %(ids)s. Wait for its end, or cancel it.", id=other.id, ids=ids)
+            )
     return record, left
 
 

@@ -70,3 +70,19 @@ class TopicDataList(ListOf[TopicData]):
     """Topics."""
 
     kind: Literal["KafkaTopicList"]
+
+
+class TopicRateData(Resource):
+    """The records per second of a topic from `since` to `asked_at` (ms), by the growth of its end offsets.
+
+    They are null until the leaders of all partitions have answered twice; `unknown_partition_ids` are those that have
+    not, and `error` says why the first of them is unknown. Control records count; retention and compaction do not.
+    """
+
+    kind: Literal["KafkaTopicRate"]
+    topic_name: str
+    records_per_second: float | None
+    since: int | None
+    asked_at: int | None
+    unknown_partition_ids: list[int]
+    error: str | None

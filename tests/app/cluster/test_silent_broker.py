@@ -4,15 +4,17 @@ Requests to brokers have ten minutes here. So a page that arrives has not waited
 """
 
 import asyncio
+import datetime as dt
 import re
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from app.cluster import broker_clients, broker_requests
+from app.cluster import broker_clients, broker_requests, topic_rates
 from app.pages.frame import UNKNOWN
 from app.rest import groups as rest_groups
+from app.rest import topics as rest_topics
 from conclave.testing import Cluster
 from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.clients.client_metadata import TopicPartition
@@ -116,6 +118,25 @@ def test_a_group_shows_the_lag_of_the_partitions_whose_leader_lives(web: LiveWeb
         assert ("The partition has no leader." in rows[str(index)]) == (leader < 0)
     silent = of_coordinator(web, SILENT)[0]
     assert "The coordinator has not answered yet." in page(web, f"/groups/{silent}")
+
+
+def test_a_topic_of_which_a_leader_is_silent_has_no_rate_and_names_the_partitions(
+    web: LiveWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_rates, "STEP", dt.timedelta(seconds=0.2))
+    monkeypatch.setattr(rest_topics, "RATE_WAIT_SECONDS", 0.2)
+    others = [index for index, leader in leaders(web, TOPIC).items() if leader != ALIVE]
+    assert 0 < len(others) < PARTITIONS
+
+    def unknown() -> list[int]:
+        answer = web.client.get(f"{web.cluster}/topics/{TOPIC}/rate").json()
+        assert answer["records_per_second"] is None
+        found: list[int] = answer["unknown_partition_ids"]
+        return found
+
+    wait_until(lambda: unknown() == others, PATIENCE_S, f"broker {ALIVE} has answered twice", 0.05)
+    text = page(web, f"/topics/{TOPIC}", "Records/s")
+    assert any(why in text for why in ("a leader has not answered: ", "known when the leaders of all partitions"))
 
 
 def test_messages_of_live_leaders_are_shown_and_the_other_partitions_named(web: LiveWeb) -> None:

@@ -202,3 +202,13 @@ def test_a_download_needs_the_rights_of_its_page(web: LiveWeb) -> None:
     assert viewer.get(link("/brokers", "brokers", "csv")).status_code == 200
     assert viewer.get(link("/audit", "audit", "csv")).status_code == 403
     assert web.http().get(link("/brokers", "brokers", "csv")).status_code in {303, 401}
+
+
+def test_a_download_is_english_in_every_language_of_the_page(web: LiveWeb) -> None:
+    chinese = {"Accept-Language": "zh-CN,zh;q=0.9"}
+    page = web.client.get("/access", headers=chinese).text
+    assert '<html lang="zh"' in page
+    assert "最近登录" in page
+    english = web.client.get(link("/access", "users", "csv"))
+    assert english.text.startswith("Name,Role,Last login,Password\r\n")
+    assert web.client.get(link("/access", "users", "csv"), headers=chinese).text == english.text

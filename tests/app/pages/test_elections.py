@@ -1,14 +1,16 @@
 """Elections over many topics: the page and its REST call, on a real controller and brokers that only register."""
 
 import asyncio
+from urllib.parse import quote
 
 import pytest
+from bs4 import BeautifulSoup
 
 from app.cluster import elections
 from tests.app.live import LiveWeb
 from tests.app.pages.conftest import create
 from tests.app.pages.test_moves import fields, post, soup, table
-from tests.app.security.test_logins import FORM
+from tests.app.security.test_logins import FORM, PASSWORD, add_user, login
 from tests.interop import conclave, kafka
 
 
@@ -24,6 +26,55 @@ def leaders(web: LiveWeb, topic: str) -> list[int | None]:
     return [each["leader_id"] for each in found]
 
 
+def confirmation(web: LiveWeb, **form: str) -> BeautifulSoup:
+    """Return the preview, which has an address of its own."""
+    asked = web.client.post("/elections", data=form, headers=FORM, follow_redirects=False)
+    assert (asked.status_code, "step=preview" in asked.headers["location"]) == (303, True)
+    return soup(web.client.get(asked.headers["location"], headers=FORM), 200)
+
+
+@pytest.mark.parametrize(
+    ("address", "form_of", "action", "said"),
+    [
+        (
+            "/elections?type=PREFERRED&topics=expired&step=preview",
+            "/elections",
+            "/elections",
+            "Elect leaders of 2",
+        ),
+        (
+            "/moves/new?goal=move&topics=expired&to_rack=b&to_rack=c&step=review",
+            "/moves/new",
+            "/plans",
+            "Replicas to copy",
+        ),
+    ],
+    ids=["elections", "moves"],
+)
+def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
+    racked: LiveWeb, address: str, form_of: str, action: str, said: str
+) -> None:
+    if racked.client.get(f"{racked.cluster}/topics/expired").status_code == 404:
+        not_preferred(racked, "expired", 2)
+        add_user(racked, "late", "admin")
+    client = login(racked, "late")
+    preview = client.get(address, headers=FORM)
+    assert said in preview.text
+    before = leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()
+    assert racked.client.delete("/v3/users/late/sessions").status_code == 204
+    form = fields(BeautifulSoup(preview.text, "html.parser"), form_of)
+    refused = client.post(action, data=form, headers={**FORM, "Referer": f"{racked.url}{address}"})
+    assert (refused.status_code, refused.headers["location"]) == (303, f"/login?next={quote(address, safe='')}")
+    page = BeautifulSoup(client.get(refused.headers["location"], headers=FORM).text, "html.parser")
+    again = {str(each["name"]): str(each.get("value", "")) for each in page.select("form[action='/login'] input[name]")}
+    done = client.post("/login", data={**again, "name": "late", "password": PASSWORD}, headers=FORM)
+    assert (done.status_code, done.headers["location"]) == (303, address)
+    assert said in client.get(address, headers=FORM).text
+    assert (leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()) == before
+    elsewhere = racked.http().post(action, data=form, headers={**FORM, "Referer": "http://evil.example/elections"})
+    assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/login")
+
+
 def test_the_page_shows_the_leaders_before_and_after_and_elects_them(
     racked: LiveWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,7 +84,7 @@ def test_the_page_shows_the_leaders_before_and_after_and_elects_them(
     change = {row[0]: row[3] for row in table(page, "leaders")}
     assert (change["1"], change["2"]) == ("\N{MINUS SIGN}5", "+5")
     assert len(table(page, "partitions")) == 5
-    preview = post(racked, "/elections", type="PREFERRED", topics="elected.*")
+    preview = confirmation(racked, type="PREFERRED", topics="elected.*")
     assert "Elect leaders of 5 partitions" in preview.get_text()
     monkeypatch.setattr(elections, "BATCH", 2)  # three requests
     done = racked.client.post("/elections", data=fields(preview, "/elections"), headers=FORM, follow_redirects=False)
@@ -56,7 +107,7 @@ def test_an_unclean_election_is_for_ticked_partitions_and_typed_for(racked: Live
         (row,) = table(page, "partitions")
         assert row[2:4] == ["none", "1"]
         assert row[6] == "Records that only broker 4 has."
-        preview = post(racked, "/elections", type="UNCLEAN", topics="unclean", p="unclean-0")
+        preview = confirmation(racked, type="UNCLEAN", topics="unclean", p="unclean-0")
         assert "unclean-0 may lose: Records that only broker 4 has." in preview.get_text()
         form = fields(preview, "/elections")
         untyped = post(racked, "/elections", 422, **form)

@@ -42,6 +42,9 @@ def test_the_list_and_the_group_have_the_numbers_of_the_broker(web: LiveWeb, nod
         listed = shown(web, "/groups?q=PAGE-BILL&type=Classic&state=Stable", '<td class="num">5</td>')
         assert cells(listed, "page-billing")[1:6] == ["page-billing", "classic", "Stable", "1", "5"]
         assert "from the brokers" in listed
+        chinese = web.client.get("/groups?q=PAGE-BILL&state=Stable", headers={"accept-language": "zh"}).text
+        assert '<option value="Stable" selected>稳定</option>' in chinese
+        assert re.search(r"1 / [0-9]+ 个组，来自各 Broker", chinese)
         detail = page(web, "/groups/page-billing")
         assert cells(detail, f"{TOPIC}-0")[:6] == [TOPIC, "0", "4", "9", "5", "reader"]
         assert cells(detail, f"{TOPIC}-1")[:5] == [TOPIC, "1", "5", "5", "0"]

@@ -136,6 +136,17 @@ def test_an_invalid_query_names_the_value_and_what_is_allowed(
     assert not rows(page)
 
 
+def test_a_chinese_reader_gets_the_same_values_and_links_in_chinese(web: LiveWeb, topic: str) -> None:
+    chinese = {"accept-language": "zh-CN"}
+    wrong = web.client.get(f"/topics/{topic}/messages?start=time&position=7", headers=chinese)
+    assert "位置：“7”不是时间。" in wrong.text
+    query = "count=20&field=key&operator=equals&name=&text=key-7"
+    page = web.client.get(f"/topics/{topic}/messages?{query}", headers=chinese).text
+    assert "1 条消息。 在 3 个分区中扫描了" in page
+    assert '<option value="equals" selected>等于</option>' in page
+    assert rows(page) == rows(get(web, f"/topics/{topic}/messages?{query}")) == [(1, 2)]
+
+
 def test_a_limit_ends_a_search_with_the_truth_and_the_next_window_goes_on(
     web: LiveWeb, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

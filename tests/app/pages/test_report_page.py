@@ -137,6 +137,23 @@ def add_report(
     return run_id
 
 
+def test_a_report_that_is_stored_in_english_is_read_in_chinese(web: LiveWeb) -> None:
+    report_id = add_report(
+        web,
+        {
+            **BODY,
+            "advice": [
+                "Losing rack a takes 1 partition down and stops writes to 2. Spread their replicas over more racks.",
+                "An advice of another version.",
+            ],
+        },
+    )
+    page = web.client.get(f"/reports/{report_id}", headers={"Accept-Language": "zh"}).text
+    for said in ("失去机架 a 会使 1 个分区下线", "An advice of another version.", "故障影响", "机架规则违规"):
+        assert said in page
+    assert "Losing rack a takes 1 partition down" in web.client.get(f"/reports/{report_id}").text
+
+
 def test_the_page_of_reports_shows_the_placement_before_the_first_run(fresh: LiveWeb) -> None:
     assert fresh.client.post(f"{fresh.cluster}/topics", json={"topic_name": "early"}).status_code == 201
     before = fresh.client.get("/reports").text

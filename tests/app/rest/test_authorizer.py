@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -104,6 +105,22 @@ def test_named_acls_are_deleted_in_one_call_with_a_result_for_each(web: LiveWeb)
     assert (filtered.status_code, filtered.json()["kafka_error"]) == (400, "INVALID_REQUEST")
     done = web.client.post(f"{web.cluster}/acls:delete", json={"data": [kept]})
     assert (done.status_code, listed(web)) == (200, before)
+
+
+def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:
+    before = listed(web)
+    made = [ACL | {"principal": f"User:{name}"} for name in ("picked", "chosen", "left")]
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": made}).status_code == 204
+    items = [urlencode(each) for each in (*made[:2], ACL | {"principal": "User:absent"})]
+    asked = web.client.post("/selected-acls/delete", data={"item": items}, headers={"Accept": "text/html"})
+    assert asked.status_code == 200, asked.text
+    assert "The ACL no longer exists." in asked.text
+    assert all(each in listed(web) for each in made), "the preview deletes nothing"
+    form = {"item": items[:2], "confirmed": "yes", "typed": "2 ACLs"}
+    done = web.client.post("/selected-acls/delete", data=form, headers={"Accept": "text/html"})
+    assert "2 ACLs: 2 done, 0 failed" in done.text
+    assert sorted(each["principal"] for each in listed(web) if each not in before) == ["User:left"]
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": made[2:]}).status_code == 200
 
 
 def test_a_dry_run_of_acls_lists_them_and_changes_none(web: LiveWeb) -> None:

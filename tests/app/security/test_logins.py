@@ -47,6 +47,19 @@ def session_token(client: httpx.Client) -> str:
     return csrf_of(client.get("/topics", headers=FORM).text)
 
 
+def test_a_visitor_chooses_a_language_before_logging_in(web: LiveWeb) -> None:
+    client = web.http()
+    page = client.get("/login?next=%2Ftopics", headers=FORM)
+    form = {"language": "zh", "back": "/login?next=%2Ftopics", "csrf_token": csrf_of(page.text)}
+    assert client.post("/language", data={**form, "csrf_token": "x"}, headers=FORM).status_code == 403
+    chosen = client.post("/language", data=form, headers=FORM)
+    assert (chosen.status_code, chosen.headers["location"]) == (303, form["back"])
+    assert client.post("/language", data={**form, "back": "//evil.example"}, headers=FORM).headers["location"] == "/"
+    page = client.get(form["back"], headers=FORM)
+    assert '<html lang="zh"' in page.text
+    assert "使用一次性链接登录" in page.text
+
+
 def test_the_one_time_link_works_once_and_its_file_is_private(node: CombinedNode, tmp_path: Path) -> None:
     with running_web(tmp_path, node.bootstrap, admin_token=None) as web:
         path = tmp_path / "web-data" / "web" / "login-link"

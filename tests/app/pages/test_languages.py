@@ -1,0 +1,104 @@
+"""Pages in another language: no sentence of theirs is left in English."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from app import texts
+from tests.app.live import LiveWeb
+from tests.browser.routes import ADDRESSES, GROUP
+
+TOPIC = "spoken-topic"
+CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9"}
+SPOKEN = frozenset({"title", "aria-label", "placeholder", "alt"})
+SILENT = frozenset({"code", "pre", "script", "style", "kbd", "textarea"})
+DOCUMENTATION = '<div class="doc">'
+"""Of configs: Kafka's, in English."""
+ENGLISH = re.compile(r"\b[A-Za-z][a-z]+ [a-z]+ [a-z]+\b|[A-Z][a-z]+( [a-z]+)*")
+"""What looks like a sentence or a label: three words, or words that begin with a capital."""
+NAMES = frozenset({"Con", "Kafka", "English"})
+STORED = "No broker has a rack, so the rack rule cannot be checked. Set broker.rack on every broker."
+"""A sentence of a report: it is known by the real catalogue."""
+OPEN, CLOSE = "\u27e6", "\u27e7"
+
+
+class Bracketed(dict[str, str]):
+    """A catalogue of a language that is English in brackets."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return f"{OPEN}{key if default is None else default}{CLOSE}"
+
+
+class Reader(HTMLParser):
+    """The texts of a page that stand outside of brackets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.language = ""
+        self.found: list[str] = []
+        self._silent = 0
+        self._depth = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Read the attributes of an element."""
+        if tag == "html":
+            self.language = dict(attrs).get("lang") or ""
+        self._silent += tag in SILENT
+        for name, value in attrs:
+            if name in SPOKEN and value:
+                self._take(value, 0)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note that an element has ended."""
+        self._silent -= tag in SILENT
+
+    def handle_data(self, data: str) -> None:
+        """Read a text; a sentence may contain elements."""
+        self._depth = self._take(data, self._depth)
+
+    def _take(self, text: str, depth: int) -> int:
+        outside = []
+        for part in re.split(f"([{OPEN}{CLOSE}])", text):
+            depth += (part == OPEN) - (part == CLOSE)
+            if depth == 0 and part not in {OPEN, CLOSE}:
+                outside.append(part)
+        if not self._silent:
+            self.found += [part.strip() for part in outside if re.search(r"[A-Za-z]{2}", part)]
+        return depth
+
+
+@pytest.fixture
+def bracketed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Chinese be English in brackets."""
+    catalogue = texts._catalogue
+    monkeypatch.setattr(texts, "_catalogue", lambda language: Bracketed() if language == "zh" else catalogue(language))
+
+
+def addresses() -> list[str]:
+    """Return the address of every page that needs nothing but a topic."""
+    found = (address.replace("accessible", TOPIC) for address in ADDRESSES.values() if GROUP not in address)
+    return sorted(each for each in found if "{" not in each and "/messages/" not in each)
+
+
+def test_no_page_has_a_sentence_that_is_not_translated(web: LiveWeb, bracketed: None) -> None:
+    made = web.client.post(f"{web.cluster}/topics", json={"topic_name": TOPIC, "partitions_count": 60})
+    assert made.status_code == 201, made.text
+    assert len(addresses()) > 30
+    left = {}
+    for address in addresses():
+        answer = web.client.get(address, headers=CHINESE)
+        reader = Reader()
+        reader.feed(re.sub(f"{DOCUMENTATION}.*?</div>", "", answer.text, flags=re.DOTALL))
+        assert (answer.status_code, reader.language) == (200, "zh"), address
+        texts_left = {each for each in reader.found if is_english(each)} - NAMES - {STORED}
+        if texts_left:
+            left[address] = sorted(texts_left)
+    assert left == {}
+
+
+def is_english(text: str) -> bool:
+    """Return whether a text of a page should have been in brackets."""
+    found = ENGLISH.search(text)
+    return found is not None and (found[0].count(" ") >= 2 or found[0] == text)
