@@ -1,13 +1,18 @@
-"""Pages in another language: no sentence of theirs is left in English."""
+"""Pages in another language: no sentence of theirs is left in English.
+
+The node and the web process are those of this module: names, audits and reports of other tests look like sentences.
+"""
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app import texts
-from tests.app.live import LiveWeb
+from tests.app.live import CombinedNode, LiveWeb, combined_node, running_web
 from tests.browser.routes import ADDRESSES, GROUP
 
 TOPIC = "spoken-topic"
@@ -67,6 +72,19 @@ class Reader(HTMLParser):
         if not self._silent:
             self.found += [part.strip() for part in outside if re.search(r"[A-Za-z]{2}", part)]
         return depth
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[CombinedNode]:
+    with combined_node(tmp_path / "node") as running:
+        yield running
+
+
+@pytest.fixture
+def web(node: CombinedNode, tmp_path: Path) -> Iterator[LiveWeb]:
+    with running_web(tmp_path / "web", node.bootstrap) as running:
+        running.wait_ready().wait_for_broker()
+        yield running
 
 
 @pytest.fixture
