@@ -1,7 +1,7 @@
 """What holds for all tests.
 
-In CI nothing is skipped in silence. A test that fails there is tried once more with new fixtures, since one of real
-processes can lose a race for a port or a core; pytest shows why it failed and counts it as rerun. No example of a
+In CI nothing is skipped in silence. A test of real processes that fails there is tried once more with new fixtures,
+since it can lose a race for a port or a core; pytest shows why it failed and counts it as rerun. No example of a
 property is judged by its time. What Hypothesis draws depends on its seed alone (`--hypothesis-seed`, which `make test`
 takes from the committed tree): no examples are kept from earlier runs, and no constants are taken from the modules that
 happen to be loaded.
@@ -49,6 +49,10 @@ LONG_MODULES = (
     "browser/test_pages.py",
 )
 """Modules of more than 50 s, the longest first."""
+PROCESSES = frozenset({"app", "benchmarks", "browser", "hostile", "install", "interop", "server", "testing"}) | {
+    "test_kafka_raft_server.py"
+}
+"""Folders and modules of tests that start processes."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -62,7 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.relative_to(root).as_posix(), len(ranks)))
     if os.environ.get("CI"):
         for item in items:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            if item.path.relative_to(root).parts[0] in PROCESSES:  # the others would pay for it with 13 ms each
+                item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -140,7 +140,7 @@ def test_a_stop_under_load_answers_or_closes_and_keeps_acknowledged_records(tmp_
 
         async with asyncio.TaskGroup() as group:
             for _ in range(200):
-                group.create_task(one(60_000))
+                group.create_task(one(10_000))
             while not acknowledged:
                 await asyncio.sleep(0.001)
             found.processes[1].send(signal.SIGTERM)

@@ -140,6 +140,7 @@ def test_spark_writes_the_snapshot_of_the_plain_reader(
         assert one == other, table
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_large_checkpoint_is_read_by_spark_with_the_same_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -119,6 +119,7 @@ def test_a_run_stores_its_result_with_the_offset_of_its_image(tmp_path: Path) ->
     play(scenario, tmp_path, three_racks(), lake=lake.location)
 
 
+@pytest.mark.slow
 def test_after_a_folders_second_report_sparks_classes_are_kept_and_the_next_jvm_maps_them(tmp_path: Path) -> None:
     reports = tmp_path / "reports"
     earlier = reports / "run-000000" / "out" / "result.json"
