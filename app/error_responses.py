@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import structlog
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 
@@ -81,17 +80,19 @@ class ErrorResponses:
 
 
 def _wanted_page(request: Request) -> str:
-    """Return the address to open after a login: the page that was asked for, or that of the form that was sent.
+    """Return the address to open after a login: the page that was asked for, or the one whose form was sent.
 
-    So whoever confirms a change after the session has expired returns to its preview. Nothing was done.
+    So a change that is confirmed after the session has expired leads back to its preview, and nothing was changed.
     """
-    url = request.url
-    if request.method not in {"GET", "HEAD"}:
-        form = URL(request.headers.get("referer", ""))
-        if form.netloc != url.netloc or not form.path.startswith("/"):
-            return "/"
-        url = form
-    return url.path + (f"?{url.query}" if url.query else "")
+    if request.method in {"GET", "HEAD"}:
+        return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    try:
+        page = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return "/"
+    if page.netloc != request.url.netloc or not page.path.startswith("/"):
+        return "/"
+    return page.path + (f"?{page.query}" if page.query else "")
 
 
 def wants_page(request: Request) -> bool:

@@ -1,7 +1,7 @@
 """Elections over many topics: the page and its REST call, on a real controller and brokers that only register."""
 
 import asyncio
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
@@ -71,6 +71,10 @@ def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
     assert (done.status_code, done.headers["location"]) == (303, address)
     assert said in client.get(address, headers=FORM).text
     assert (leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()) == before
+    for foreign in (f"{racked.url}//evil.example", "http://[", "/" * 2_000, ""):
+        elsewhere = racked.http().post(action, data=form, headers={**FORM, "Referer": foreign})
+        assert elsewhere.status_code == 303, elsewhere.text
+        assert urlsplit(elsewhere.headers["location"]).netloc == "", foreign
     elsewhere = racked.http().post(action, data=form, headers={**FORM, "Referer": "http://evil.example/elections"})
     assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/login")
 
