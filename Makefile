@@ -86,7 +86,7 @@ lock: setup-test
 
 # The sentences of the sources into the catalogues: new ones empty, those that are gone away.
 messages: setup-test
-	$(BIN)/pybabel -q extract --mapping-file pyproject.toml --keywords "phrase phrases:1,2 joined:1" --no-location --omit-header --sort-output --width 120 --output-file app/languages/messages.pot .
+	$(BIN)/pybabel -q extract --mapping-file pyproject.toml --keywords "phrase phrases:1,2 joined:1 catalogued" --no-location --omit-header --sort-output --width 120 --output-file app/languages/messages.pot .
 	$(BIN)/pybabel -q update --input-file app/languages/messages.pot --output-file app/languages/zh.po --locale zh --no-fuzzy-matching --ignore-obsolete --width 120 --ignore-pot-creation-date
 
 slow: setup-test

@@ -40,9 +40,9 @@ _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 class Text(str):
     """A sentence in English that can be shown in another language."""
 
-    __slots__ = ("_in_language",)
+    __slots__ = ("in_language",)
 
-    _in_language: Callable[[Catalogue], str]
+    in_language: Callable[[Catalogue], str]
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         """Return how it is pickled and copied: as a plain str."""
@@ -56,9 +56,12 @@ def phrase(message: str, /, **values: object) -> Text:
 
 def phrases(singular: str, plural: str, count: int, /, **values: object) -> Text:
     """Return the sentence for this count, which is its value `count` unless `values` has a formatted one."""
-    given = {"count": count, **values}
-    english = singular if count == 1 else plural
-    return _made(lambda catalogue: _filled(catalogue.get(singular, english), catalogue, given))
+    return phrase(singular if count == 1 else plural, **{"count": count, **values})
+
+
+def catalogued(message: str) -> str:
+    """Return a message that is filled elsewhere, so that `make messages` finds it here."""
+    return message
 
 
 def joined(separator: str, parts: Iterable[str]) -> Text:
@@ -73,6 +76,14 @@ def recognised(english: str) -> Text:
     Values that are sentences themselves are recognised too; what is in no catalogue stays as it is.
     """
     return _made(lambda catalogue: _recognised(catalogue, english, 3) if catalogue else english)
+
+
+def pattern_of(message: str) -> Any:
+    """Return what matches the English of a message, with its values as named groups. RE2 takes linear time."""
+    import re2
+
+    parts = enumerate(_parts(message))
+    return re2.compile("(?s)" + "".join(f"(?P<{part}>.+?)" if at % 2 else re2.escape(part) for at, part in parts))
 
 
 def sentence_of(error: Exception) -> str:
@@ -95,7 +106,7 @@ def shown(value: Any) -> Any:
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Let what is rendered meanwhile speak this language. Raises KeyError if it is none of LANGUAGES."""
+    """Use this language for what is rendered within the block. Raises KeyError if it is none of LANGUAGES."""
     token = _language.set(LANGUAGES[language] and language)
     try:
         yield
@@ -105,13 +116,13 @@ def speaking(language: str) -> Iterator[None]:
 
 def gettext(message: str, /, **values: object) -> Markup:
     """Return a sentence of a template, with its values escaped; its own markup stays."""
-    return Markup(_catalogue(_language.get()).get(message, message)) % _values(values)  # noqa: S704  # ours
+    said = _catalogue(_language.get()).get(message, message)
+    return Markup(said) % _values(values)  # noqa: S704  # templates and catalogue are ours; `%` escapes the values
 
 
 def ngettext(singular: str, plural: str, count: int, /, **values: object) -> Markup:
-    """Return the sentence of a template for this count, with its values escaped; its own markup stays."""
-    english = singular if count == 1 else plural
-    return Markup(_catalogue(_language.get()).get(singular, english)) % _values(values)  # noqa: S704  # ours
+    """Return the sentence of a template for this count, as `gettext` does."""
+    return gettext(singular if count == 1 else plural, **values)
 
 
 def preferred(accepted: str) -> str:
@@ -131,12 +142,12 @@ def preferred(accepted: str) -> str:
 
 def _made(in_language: Callable[[Catalogue], str]) -> Text:
     made = Text(in_language({}))
-    made._in_language = in_language  # noqa: SLF001  # its own maker
+    made.in_language = in_language
     return made
 
 
 def _in(catalogue: Catalogue, value: str) -> str:
-    return value._in_language(catalogue) if isinstance(value, Text) else value  # noqa: SLF001  # its own module
+    return value.in_language(catalogue) if isinstance(value, Text) else value
 
 
 def _filled(message: str, catalogue: Catalogue, values: Mapping[str, object]) -> str:
@@ -156,19 +167,20 @@ def _recognised(catalogue: Catalogue, english: str, depth: int) -> str:
     return english
 
 
+def _parts(message: str) -> list[str]:
+    """Return the words of a message and the names of its values, by turns."""
+    return _VALUE.split(message.replace("%%", "%"))
+
+
 @lru_cache(maxsize=len(LANGUAGES))
 def _patterns(messages: tuple[str, ...]) -> list[tuple[str, str, str, Any]]:
     """Return the sentences with values, how they start and end, and what they match; the longest sentences first."""
-    import re2
-
     found = []
     for message in messages:
-        parts = _VALUE.split(message.replace("%%", "%"))
+        parts = _parts(message)
         own, names = "".join(parts[::2]), parts[1::2]
-        if not names or sum(map(str.isalpha, own)) < _OWN_LETTERS or len(set(names)) < len(names):
-            continue
-        pattern = "".join(re2.escape(part) if at % 2 == 0 else f"(?P<{part}>.+?)" for at, part in enumerate(parts))
-        found.append((len(own), message, parts[0], parts[-1], re2.compile(pattern)))
+        if names and sum(map(str.isalpha, own)) >= _OWN_LETTERS and len(set(names)) == len(names):
+            found.append((len(own), message, parts[0], parts[-1], pattern_of(message)))
     return [(message, start, end, pattern) for _, message, start, end, pattern in sorted(found, key=lambda x: -x[0])]
 
 

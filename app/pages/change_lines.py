@@ -1,77 +1,61 @@
 """The lines of the change feed in the language of the reader.
 
-The core describes changes in English only: for the log, the command line and REST too. This module knows the sentences
-of `kraft_core.image.changes`; a line that is none of them, such as one with the state of a partition, stays as it is.
+The core describes changes in English only: for the log, the command line and REST too. Here are the messages of
+`kraft_core.image.changes`. A line that has none of them stays in English, as those with the state of a partition do.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from app.texts import phrase
+from app.texts import catalogued, pattern_of, phrase
 
-_SENTENCES: Final = (
-    phrase("topic %(topic)s: created", topic="%(topic)s"),
-    phrase("topic %(topic)s: deleted", topic="%(topic)s"),
-    phrase("topic %(topic)s: ELR cleared", topic="%(topic)s"),
-    phrase("ELR cleared on all topics"),
-    phrase(
-        "topic %(topic)s: p%(index)s created, replicas %(replicas)s, leader %(leader)s",
-        topic="%(topic)s",
-        index="%(index)s",
-        replicas="%(replicas)s",
-        leader="%(leader)s",
-    ),
-    phrase("config of topic %(name)s: %(key)s set to %(value)s", name="%(name)s", key="%(key)s", value="%(value)s"),
-    phrase("config of topic %(name)s: %(key)s changed [hidden]", name="%(name)s", key="%(key)s"),
-    phrase("config of topic %(name)s: %(what)s removed", name="%(name)s", what="%(what)s"),
-    phrase("config of topic %(name)s: %(what)s", name="%(name)s", what="%(what)s"),
-    phrase("config of broker %(name)s: %(key)s set to %(value)s", name="%(name)s", key="%(key)s", value="%(value)s"),
-    phrase("config of broker %(name)s: %(key)s changed [hidden]", name="%(name)s", key="%(key)s"),
-    phrase("config of broker %(name)s: %(what)s removed", name="%(name)s", what="%(what)s"),
-    phrase("config of broker %(name)s: %(what)s", name="%(name)s", what="%(what)s"),
-    phrase("quota of %(who)s: %(key)s set to %(value)s", who="%(who)s", key="%(key)s", value="%(value)s"),
-    phrase("quota of %(who)s: %(what)s removed", who="%(who)s", what="%(what)s"),
-    phrase("quota of %(who)s: %(what)s", who="%(who)s", what="%(what)s"),
-    phrase("producer ids: next block begins at %(id)s", id="%(id)s"),
-    phrase("feature %(name)s set to %(level)s", name="%(name)s", level="%(level)s"),
-    phrase("feature %(name)s", name="%(name)s"),
-    phrase("broker %(id)s: unregistered", id="%(id)s"),
-    phrase("broker %(id)s: fenced", id="%(id)s"),
-    phrase("broker %(id)s: unfenced", id="%(id)s"),
-    phrase("broker %(id)s: in controlled shutdown", id="%(id)s"),
-    phrase("broker %(id)s: left controlled shutdown", id="%(id)s"),
-    phrase("broker %(id)s: registration amended", id="%(id)s"),
-    phrase("broker %(id)s: directories offline: %(directories)s", id="%(id)s", directories="%(directories)s"),
-    phrase("broker %(id)s: cordoned directories: none", id="%(id)s"),
-    phrase("broker %(id)s: cordoned directories: %(directories)s", id="%(id)s", directories="%(directories)s"),
-    phrase(
-        "broker %(id)s: registered, epoch %(epoch)s, rack %(rack)s, fenced",
-        id="%(id)s",
-        epoch="%(epoch)s",
-        rack="%(rack)s",
-    ),
-    phrase("broker %(id)s: registered, epoch %(epoch)s, fenced", id="%(id)s", epoch="%(epoch)s"),
-    phrase(
-        "broker %(id)s: registered, epoch %(epoch)s, rack %(rack)s", id="%(id)s", epoch="%(epoch)s", rack="%(rack)s"
-    ),
-    phrase("broker %(id)s: registered, epoch %(epoch)s", id="%(id)s", epoch="%(epoch)s"),
-    phrase("controller %(id)s: unregistered", id="%(id)s"),
-    phrase("controller %(id)s: registered again", id="%(id)s"),
-    phrase("controller %(id)s: registered", id="%(id)s"),
-    phrase("ACL of %(principal)s: added", principal="%(principal)s"),
-    phrase("ACL of %(principal)s: removed", principal="%(principal)s"),
-    phrase("SCRAM user %(user)s: %(mechanism)s credential set", user="%(user)s", mechanism="%(mechanism)s"),
-    phrase("SCRAM user %(user)s: %(mechanism)s credential removed", user="%(user)s", mechanism="%(mechanism)s"),
-    phrase("delegation token of %(owner)s: created", owner="%(owner)s"),
-    phrase("delegation token of %(owner)s: renewed", owner="%(owner)s"),
-    phrase("delegation token of %(owner)s: removed", owner="%(owner)s"),
-    phrase("metadata transaction aborted: %(reason)s", reason="%(reason)s"),
+_MESSAGES: Final = (
+    catalogued("topic %(topic)s: created"),
+    catalogued("topic %(topic)s: deleted"),
+    catalogued("topic %(topic)s: ELR cleared"),
+    catalogued("ELR cleared on all topics"),
+    catalogued("topic %(topic)s: p%(index)s created, replicas %(replicas)s, leader %(leader)s"),
+    catalogued("config of topic %(name)s: %(key)s set to %(value)s"),
+    catalogued("config of topic %(name)s: %(key)s changed [hidden]"),
+    catalogued("config of topic %(name)s: %(what)s removed"),
+    catalogued("config of topic %(name)s: %(what)s"),
+    catalogued("config of broker %(name)s: %(key)s set to %(value)s"),
+    catalogued("config of broker %(name)s: %(key)s changed [hidden]"),
+    catalogued("config of broker %(name)s: %(what)s removed"),
+    catalogued("config of broker %(name)s: %(what)s"),
+    catalogued("quota of %(who)s: %(key)s set to %(value)s"),
+    catalogued("quota of %(who)s: %(what)s removed"),
+    catalogued("quota of %(who)s: %(what)s"),
+    catalogued("producer ids: next block begins at %(id)s"),
+    catalogued("feature %(name)s set to %(level)s"),
+    catalogued("feature %(name)s"),
+    catalogued("broker %(id)s: unregistered"),
+    catalogued("broker %(id)s: fenced"),
+    catalogued("broker %(id)s: unfenced"),
+    catalogued("broker %(id)s: in controlled shutdown"),
+    catalogued("broker %(id)s: left controlled shutdown"),
+    catalogued("broker %(id)s: registration amended"),
+    catalogued("broker %(id)s: directories offline: %(directories)s"),
+    catalogued("broker %(id)s: cordoned directories: none"),
+    catalogued("broker %(id)s: cordoned directories: %(directories)s"),
+    catalogued("broker %(id)s: registered, epoch %(epoch)s, rack %(rack)s, fenced"),
+    catalogued("broker %(id)s: registered, epoch %(epoch)s, fenced"),
+    catalogued("broker %(id)s: registered, epoch %(epoch)s, rack %(rack)s"),
+    catalogued("broker %(id)s: registered, epoch %(epoch)s"),
+    catalogued("controller %(id)s: unregistered"),
+    catalogued("controller %(id)s: registered again"),
+    catalogued("controller %(id)s: registered"),
+    catalogued("ACL of %(principal)s: added"),
+    catalogued("ACL of %(principal)s: removed"),
+    catalogued("SCRAM user %(user)s: %(mechanism)s credential set"),
+    catalogued("SCRAM user %(user)s: %(mechanism)s credential removed"),
+    catalogued("delegation token of %(owner)s: created"),
+    catalogued("delegation token of %(owner)s: renewed"),
+    catalogued("delegation token of %(owner)s: removed"),
+    catalogued("metadata transaction aborted: %(reason)s"),
 )
-"""In English each is its own template, with the names of its values; an earlier one wins."""
-
-_VALUE: Final = re.compile(r"%\\\((\w+)\\\)s")
+"""An earlier one wins."""
 
 
 def said(line: str) -> str:
@@ -84,10 +68,9 @@ def said(line: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _patterns() -> Mapping[str, Sequence[tuple[str, re.Pattern[str]]]]:
-    """Return each sentence with a pattern of its lines, by the first word."""
-    found: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-    for message in map(str, _SENTENCES):
-        pattern = re.compile(_VALUE.sub(r"(?P<\1>.+?)", re.escape(message)), re.DOTALL)
-        found.setdefault(message.partition(" ")[0], []).append((message, pattern))
+def _patterns() -> Mapping[str, Sequence[tuple[str, Any]]]:
+    """Return each message with the pattern of its lines, by the first word."""
+    found: dict[str, list[tuple[str, Any]]] = {}
+    for message in _MESSAGES:
+        found.setdefault(message.partition(" ")[0], []).append((message, pattern_of(message)))
     return found

@@ -34,12 +34,9 @@ Item = TypeVar("Item")
 Noun = Literal[
     "ACL",
     "API token",
-    "committed offset",
     "group",
-    "hour",
     "leader",
     "node",
-    "offset",
     "pair",
     "partition",
     "replica",
@@ -120,18 +117,12 @@ def counted(count: int, what: Noun) -> Text:
             return phrases("%(count)s ACL", "%(count)s ACLs", count, count=value)
         case "API token":
             return phrases("%(count)s API token", "%(count)s API tokens", count, count=value)
-        case "committed offset":
-            return phrases("%(count)s committed offset", "%(count)s committed offsets", count, count=value)
         case "group":
             return phrases("%(count)s group", "%(count)s groups", count, count=value)
-        case "hour":
-            return phrases("%(count)s hour", "%(count)s hours", count, count=value)
         case "leader":
             return phrases("%(count)s leader", "%(count)s leaders", count, count=value)
         case "node":
             return phrases("%(count)s node", "%(count)s nodes", count, count=value)
-        case "offset":
-            return phrases("%(count)s offset", "%(count)s offsets", count, count=value)
         case "pair":
             return phrases("%(count)s pair", "%(count)s pairs", count, count=value)
         case "partition":
