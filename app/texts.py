@@ -73,7 +73,7 @@ def joined(separator: str, parts: Iterable[str]) -> Text:
 def recognised(english: str) -> Text:
     """Return a sentence that was stored or raised in English, as the sentence of the catalogue that it was made from.
 
-    Values that are sentences themselves are recognised too; what is in no catalogue stays as it is.
+    Values of several words are recognised too, names are not; what is in no catalogue stays as it is.
     """
     return _made(lambda catalogue: _recognised(catalogue, english, 3) if catalogue else english)
 
@@ -162,7 +162,10 @@ def _recognised(catalogue: Catalogue, english: str, depth: int) -> str:
     for message, start, end, pattern in _patterns(tuple(catalogue)):
         found = pattern.fullmatch(english) if english.startswith(start) and english.endswith(end) else None
         if found is not None and set(_VALUE.findall(catalogue[message])) <= found.groupdict().keys():
-            values = {name: _recognised(catalogue, value, depth - 1) for name, value in found.groupdict().items()}
+            values = {  # one word may be the name of a topic or a rack
+                name: _recognised(catalogue, value, depth - 1) if " " in value else value
+                for name, value in found.groupdict().items()
+            }
             return catalogue[message] % values
     return english
 

@@ -66,6 +66,7 @@ def test_a_sentence_that_was_stored_in_english_is_recognised(monkeypatch: pytest
         "%(count)s topics were moved.": "已移动 %(count)s 个主题。",
         "%(a)s, %(b)s": "%(b)s",
         "done": "完成",
+        "Brokers": "Broker",
     }
     monkeypatch.setattr(texts, "_catalogue", lambda language: known if language == "zh" else {})
     wait = recognised("Waits: Broker 3 is down.")
@@ -75,6 +76,7 @@ def test_a_sentence_that_was_stored_in_english_is_recognised(monkeypatch: pytest
         assert shown(wait) == "等待：代理 3 已停机。"
         assert shown(recognised("7 topics were moved.")) == "已移动 7 个主题。"
         assert shown(recognised("Broker (.*) is down.")) == "代理 (.*) 已停机。"
+        assert shown(recognised("Broker Brokers is down.")) == "代理 Brokers 已停机。"
         assert [shown(recognised(each)) for each in ("done", "one, two", "Not known at all.", "")] == [
             "完成",
             "one, two",
