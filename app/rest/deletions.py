@@ -5,12 +5,14 @@ none has reached the cluster, the answer is the error of the first one.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
+from app.actions.audited import Caller
 from app.actions.each import for_each
 from app.cluster.acls import filter_of
 from app.cluster.groups import check_group_id
@@ -67,34 +69,45 @@ def _connection(error: Exception) -> ConnectionError:
     return error
 
 
-async def _delete_each(
-    kind: str,
-    items: Sequence[Item],
-    members_of: Callable[[Item], dict[str, Any]],
-    delete: Callable[[Item], Awaitable[int | None]],
-    *,
-    validate_only: bool,
-) -> Response:
-    """Delete items, and return their results. Raises ConnectionError when none of them has reached the cluster."""
-    made = await for_each(items, delete, _REFUSALS)
-    failed = [each for each in made if isinstance(each, Exception)]
-    if len(failed) == len(made) and all(isinstance(each, ConnectionError) for each in failed):
-        raise failed[0]
-    data = [_result(members_of(item), each) for item, each in zip(items, made, strict=True)]
-    body = checked({"kind": kind, "data": data}, validate_only=validate_only)
-    offset = max((each for each in made if isinstance(each, int)), default=None)
-    return multi_status(body, offset) if failed else answer(body, offset)
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    """What the three requests have in common."""
+
+    request: Request
+    services: ServicesDep
+    validate_only: DryRun
+    idempotency_key: IdempotencyKeyHeader = None
+
+    async def of_each(
+        self,
+        caller: Caller,
+        kind: str,
+        items: Sequence[Item],
+        members_of: Callable[[Item], dict[str, Any]],
+        delete: Callable[[Item], Awaitable[int | None]],
+    ) -> Response:
+        """Delete items, and return their results. Raises ConnectionError when none of them has reached the cluster."""
+
+        async def work() -> Response:
+            made = await for_each(items, delete, _REFUSALS)
+            failed = [each for each in made if isinstance(each, Exception)]
+            if len(failed) == len(made) and all(isinstance(each, ConnectionError) for each in failed):
+                raise failed[0]
+            data = [_result(members_of(item), each) for item, each in zip(items, made, strict=True)]
+            body = checked({"kind": kind, "data": data}, validate_only=self.validate_only)
+            offset = max((each for each in made if isinstance(each, int)), default=None)
+            return multi_status(body, offset) if failed else answer(body, offset)
+
+        key = None if self.validate_only else self.idempotency_key
+        return await once(self.services.database, key, caller.principal.audit_name, self.request, work)
+
+
+DeletionDep = Annotated[_Deletion, Depends()]
 
 
 @router.post("/topics:delete", tags=["topics"], responses=_outcomes(TopicDeletionDataList))
 async def delete_topics(
-    request: Request,
-    _view: NowViewDep,
-    body: DeleteTopicsBody,
-    services: ServicesDep,
-    caller: TopicEditor,
-    validate_only: DryRun,
-    idempotency_key: IdempotencyKeyHeader = None,
+    _view: NowViewDep, body: DeleteTopicsBody, caller: TopicEditor, deletion: DeletionDep
 ) -> Response:
     """Delete several topics and all their data."""
     names = [each.topic_name for each in body.data]
@@ -102,30 +115,14 @@ async def delete_topics(
 
     async def delete(name: str) -> int | None:
         check_topic_name(name)
-        return await services.actions.topics.delete(caller, name, validate_only=validate_only)
+        return await deletion.services.actions.topics.delete(caller, name, validate_only=deletion.validate_only)
 
-    async def work() -> Response:
-        return await _delete_each(
-            "KafkaTopicDeletionList",
-            names,
-            lambda name: {"topic_name": name},
-            delete,
-            validate_only=validate_only,
-        )
-
-    key = None if validate_only else idempotency_key
-    return await once(services.database, key, caller.principal.audit_name, request, work)
+    return await deletion.of_each(caller, "KafkaTopicDeletionList", names, lambda name: {"topic_name": name}, delete)
 
 
 @router.post("/consumer-groups:delete", tags=["consumer groups"], responses=_outcomes(GroupDeletionDataList))
 async def delete_groups(
-    request: Request,
-    _view: NowViewDep,
-    body: DeleteGroupsBody,
-    services: ServicesDep,
-    caller: GroupEditor,
-    validate_only: DryRun,
-    idempotency_key: IdempotencyKeyHeader = None,
+    _view: NowViewDep, body: DeleteGroupsBody, caller: GroupEditor, deletion: DeletionDep
 ) -> Response:
     """Delete several groups without members, and all their committed offsets."""
     group_ids = [each.consumer_group_id for each in body.data]
@@ -133,43 +130,25 @@ async def delete_groups(
 
     async def delete(group_id: str) -> None:
         check_group_id(group_id)
-        await services.actions.groups.delete(caller, group_id, validate_only=validate_only)
+        await deletion.services.actions.groups.delete(caller, group_id, validate_only=deletion.validate_only)
 
-    async def work() -> Response:
-        return await _delete_each(
-            "KafkaConsumerGroupDeletionList",
-            group_ids,
-            lambda group_id: {"consumer_group_id": group_id},
-            delete,
-            validate_only=validate_only,
-        )
-
-    key = None if validate_only else idempotency_key
-    return await once(services.database, key, caller.principal.audit_name, request, work)
+    return await deletion.of_each(
+        caller, "KafkaConsumerGroupDeletionList", group_ids, lambda group_id: {"consumer_group_id": group_id}, delete
+    )
 
 
 @router.post("/acls:delete", tags=["acls"], responses=_outcomes(AclDeletionDataList))
-async def delete_exact_acls(
-    request: Request,
-    _view: NowViewDep,
-    body: DeleteAclsBody,
-    services: ServicesDep,
-    caller: Admin,
-    validate_only: DryRun,
-    idempotency_key: IdempotencyKeyHeader = None,
-) -> Response:
+async def delete_exact_acls(_view: NowViewDep, body: DeleteAclsBody, caller: Admin, deletion: DeletionDep) -> Response:
     """Delete several ACLs, each named by all its members."""
     acls = [acl_of(each) for each in body.data]
     refuse_repeated("ACL", map(str, acls))
 
     async def delete(acl: StandardAcl) -> int | None:
-        offset, deleted = await services.actions.acls.delete(caller, filter_of(acl), validate_only=validate_only)
+        offset, deleted = await deletion.services.actions.acls.delete(
+            caller, filter_of(acl), validate_only=deletion.validate_only
+        )
         if not deleted:
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "There is no such ACL.")
         return offset
 
-    async def work() -> Response:
-        return await _delete_each("KafkaAclDeletionList", acls, words_of, delete, validate_only=validate_only)
-
-    key = None if validate_only else idempotency_key
-    return await once(services.database, key, caller.principal.audit_name, request, work)
+    return await deletion.of_each(caller, "KafkaAclDeletionList", acls, words_of, delete)
