@@ -93,7 +93,10 @@ def sentence_of(error: Exception) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a Text as a plain str, for encoders that know no other (msgspec's enc_hook)."""
+    """Return a Text as a plain str, which msgspec asks of its `enc_hook`.
+
+    Raises NotImplementedError for other types, by which msgspec recognises a value that nobody can encode.
+    """
     if isinstance(value, Text):
         return str(value)
     raise NotImplementedError(type(value))
@@ -107,7 +110,9 @@ def shown(value: Any) -> Any:
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
     """Use this language for what is rendered within the block. Raises KeyError if it is none of LANGUAGES."""
-    token = _language.set(LANGUAGES[language] and language)
+    if language not in LANGUAGES:
+        raise KeyError(language)
+    token = _language.set(language)
     try:
         yield
     finally:

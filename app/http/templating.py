@@ -46,7 +46,7 @@ def make_environment() -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     made.policies["ext.i18n.trimmed"] = True
-    made.newstyle_gettext = True  # type: ignore[attr-defined]  # of the extension
+    made.newstyle_gettext = True  # type: ignore[attr-defined]  # the extension i18n adds it
     made.globals.update(gettext=gettext, ngettext=ngettext, _=gettext)
     return made
 

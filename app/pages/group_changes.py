@@ -20,7 +20,7 @@ from app.http.errors import FORM_REFUSED
 from app.http.paths import segment_of
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import known, number, page_of, render
+from app.pages.frame import counted, known, number, page_of, render
 from app.pages.group_links import group_path
 from app.services import GroupEditor, services_of
 from app.texts import joined, phrase, phrases, sentence_of
@@ -366,8 +366,7 @@ async def remove_member(
 
     async def dry_run() -> ConfirmView:
         member = await services.cluster.admin.groups.static_member(group, instance)
-        count = len(member.assignment)
-        held = phrases("%(count)s partition", "%(count)s partitions", count, count=number(count))
+        held = counted(len(member.assignment), "partition")
         where = {"instance": instance, "client": member.client_id, "host": member.host}
         who = phrase("%(instance)s (%(client)s at %(host)s)", **where)
         return replace(view, changes=[(who, held, phrase("removed"))])

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from app.reports.aggregates import Aggregates, Brokers
-from app.reports.rack_advice import weak_racks
+from app.reports.rack_advice import partitions_text, weak_racks
 from app.reports.states import PartitionState
 from app.texts import Text, phrase, phrases
 
@@ -38,10 +38,6 @@ def _brokers(rows: Sequence[Block]) -> Text:
 
 def _replicas(count: int) -> Text:
     return phrases("%(count)s replica", "%(count)s replicas", count)
-
-
-def _partitions(count: int) -> Text:
-    return phrases("%(count)s partition", "%(count)s partitions", count)
 
 
 def _stuck(brokers: Brokers, found: Aggregates) -> set[int]:
@@ -169,7 +165,7 @@ def _full_brokers(brokers: Sequence[Block]) -> Iterator[str]:
 def _leaders(body: Block) -> Iterator[str]:
     leaders, verdict = body["leaders"], body["verdict"]
     if verdict["fixable_by_election"]:
-        returned = _partitions(verdict["fixable_by_election"])
+        returned = partitions_text(verdict["fixable_by_election"])
         yield phrase("A preferred election returns %(partitions)s to the first replica.", partitions=returned)
     if leaders["leaders_max"] > leaders["leader_optimum"]:
         most = [row for row in body["brokers"] if row["leaders"] == leaders["leaders_max"]]
@@ -181,7 +177,7 @@ def _leaders(body: Block) -> Iterator[str]:
             "after %(changes)s of leaders that move no data.",
             len(most),
             brokers=_brokers(most),
-            partitions=_partitions(leaders["leaders_max"]),
+            partitions=partitions_text(leaders["leaders_max"]),
             optimum=leaders["leader_optimum"],
             changes=phrases("%(count)s change", "%(count)s changes", changes),
         )
@@ -213,7 +209,7 @@ def refused(brokers: Brokers, found: Aggregates) -> list[str]:
 
 
 def _unmovable(name: str, count: int, eligible: int) -> Text:
-    partitions = _partitions(count)
+    partitions = partitions_text(count)
     match name:
         case "leaderless":
             return phrase("%(partitions)s without a leader: no plan moves such partitions.", partitions=partitions)

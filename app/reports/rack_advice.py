@@ -60,6 +60,11 @@ def weak_racks(brokers: Brokers, found: Aggregates) -> Iterator[str]:
         yield _loss(brokers.racks[rack], down[rack], refused[rack], _advice(remedies[rack], harmed[rack]))
 
 
+def partitions_text(count: int) -> Text:
+    """Return a count of partitions."""
+    return phrases("%(count)s partition", "%(count)s partitions", count)
+
+
 def is_single_rack(brokers: Brokers) -> bool:
     """Return whether every registered broker is known to be in one and the same rack."""
     registered = {row["rack"] or None for row in brokers.rows if row["state"] != "UNREGISTERED"}
@@ -82,7 +87,7 @@ def _remedy(state: PartitionState, lost: int, need: int, left: Callable[[int], i
 
 
 def _loss(rack: str, down: int, refused: int, remedy: Text) -> Text:
-    partitions = phrases("%(count)s partition", "%(count)s partitions", down or refused)
+    partitions = partitions_text(down or refused)
     if not down:
         return phrase(
             "Losing rack %(rack)s stops writes to %(partitions)s. %(remedy)s",

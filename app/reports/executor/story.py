@@ -36,7 +36,7 @@ NAMED_MAX: Final = 5
 ROWS: Final = "rows"
 """Kind of the events about partitions, which are added up while they follow each other closely."""
 TOLD: Final = ("begun", MOVED, UNCHANGED, FAILED, STALE, UNDONE, SKIPPED)
-"""What is told of partitions, in this order."""
+"""The states of partitions, in the order of the story's sentences."""
 
 
 @dataclass(frozen=True, slots=True)
