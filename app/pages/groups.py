@@ -18,6 +18,7 @@ from app.http.locations import htmx_push
 from app.pages.frame import duration, number, page_items, page_of, render, whole_number
 from app.pages.group_links import group_path
 from app.pages.placement_charts import sparkline
+from app.pages.shared_parts import shared
 from app.services import Reader, services_of
 from app.texts import phrase, phrases, sentence_of
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
@@ -341,6 +342,7 @@ async def groups(request: Request, _caller: Reader) -> Response:
 
 
 @router.get("/fragments/groups")
+@shared
 async def groups_fragment(request: Request, _caller: Reader) -> Response:
     """Return the list without its frame. A search changes the address too, so that it can be shared."""
     view = await groups_view(request, request.query_params)
@@ -487,6 +489,7 @@ async def group_page(request: Request, group_id: str, page: int) -> Response:
 
 
 @router.get("/groups/")
+@shared
 async def group_by_query(
     request: Request, _caller: Reader, group_id: Annotated[str, Query(alias="id")] = "", page: int = 1
 ) -> Response:
@@ -495,6 +498,7 @@ async def group_by_query(
 
 
 @router.get("/groups/{name}")
+@shared
 async def group(request: Request, _caller: Reader, name: str, page: int = 1) -> Response:
     """Return the page of a group."""
     return await group_page(request, name, page)
