@@ -143,7 +143,9 @@ def test_groups_are_shared_until_this_process_changes_one(
     assert "select-groups" not in live(readers["shared-vera"], address)
     assert "group-reset" not in live(readers["shared-vera"], address)
     web.client.post("/group-reset", data={"group": "shared-group", "plan": "shared-read,0,6", "confirmed": "yes"})
-    kafka.wait_until(lambda: '<td class="num">2</td>' in live(readers["shared-viktor"], address), 30, "the new lag", 0.05)
+    kafka.wait_until(
+        lambda: '<td class="num">2</td>' in live(readers["shared-viktor"], address), 30, "the new lag", 0.05
+    )
 
 
 def test_a_past_state_is_not_mixed_with_the_present(web: LiveWeb, readers: dict[str, httpx.Client]) -> None:
