@@ -20,7 +20,7 @@ class Outcome:
 
 
 def conclave(capfd: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
-    """Run a command to its end. Its standard error is Python's: librdkafka's clients of other tests write to the file."""
+    """Run a command to its end. Its standard error is Python's: librdkafka's clients write to the file itself."""
     umask = os.umask(0o077)
     complaint = io.StringIO()
     try:
