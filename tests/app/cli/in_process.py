@@ -20,7 +20,7 @@ class Outcome:
 
 
 def conclave(capfd: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
-    """Run a command to its end. Its standard error is Python's: librdkafka's clients write to the file itself."""
+    """Run a command to its end. Its standard error is Python's: librdkafka of other tests writes to the file."""
     umask = os.umask(0o077)
     complaint = io.StringIO()
     try:
