@@ -179,6 +179,7 @@ def address(web: LiveWeb, path: str) -> str:
         "mechanism": "SCRAM-SHA-256",
         "report_id": "4711",
         "plan_id": "4711",
+        "election_id": "4711",
         "session_id": "4711",
         "epoch": "1",
         "token_id": "none",
