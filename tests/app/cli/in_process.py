@@ -1,5 +1,7 @@
 """`conclave …` within the test's process, which saves the start of a process for each command."""
 
+import contextlib
+import io
 import os
 from dataclasses import dataclass
 
@@ -18,13 +20,13 @@ class Outcome:
 
 
 def conclave(capfd: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
-    """Run a command to its end."""
+    """Run a command to its end. Its standard error is Python's: librdkafka's clients of other tests write to the file."""
     umask = os.umask(0o077)
+    complaint = io.StringIO()
     try:
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as ended, contextlib.redirect_stderr(complaint):
             main([str(argument) for argument in arguments])
     finally:
         os.umask(umask)
-    output, complaint = capfd.readouterr()
     assert isinstance(ended.value.code, int)
-    return Outcome(ended.value.code, output, complaint)
+    return Outcome(ended.value.code, capfd.readouterr().out, complaint.getvalue())
