@@ -36,7 +36,7 @@ from app.http.errors import (
     problem,
     wants_problem_json,
 )
-from app.http.locations import htmx_redirect, redirect
+from app.http.locations import NEXT, htmx_redirect, redirect, safe_next
 from app.security.accounts import AccountConflictError, AccountError, AccountForbiddenError, UnknownAccountError
 from kraft_core.protocol.errors import KafkaError
 
@@ -82,13 +82,16 @@ class ErrorResponses:
 def _wanted_page(request: Request) -> str:
     """Return the address to open after a login: the page that was asked for, or the one whose form was sent.
 
-    So a change that is confirmed after the session has expired leads back to its preview, and nothing was changed.
+    So a change that is confirmed after the session has expired leads back to its preview, and nothing was changed. A
+    preview that was posted, or whose address is so long that browsers do not send it, names another one.
     """
     if request.method in {"GET", "HEAD"}:
         return request.url.path + (f"?{request.url.query}" if request.url.query else "")
     try:
+        if NEXT in request.query_params:
+            return safe_next(request.query_params[NEXT])
         page = urlsplit(request.headers.get("referer", ""))
-    except ValueError:
+    except (ValueError, BadRequestError):
         return "/"
     if page.netloc != request.url.netloc or not page.path.startswith("/"):
         return "/"

@@ -264,7 +264,7 @@ class Cluster:
     @property
     def topic_table(self) -> TopicTable:
         """All topics as rows, at `image`."""
-        self._topic_table.refresh(self.image)
+        self._topic_table.refresh(self.image, self.history)
         return self._topic_table
 
     @property

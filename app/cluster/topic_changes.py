@@ -1,6 +1,6 @@
-"""When each topic was last changed, as far as the kept changes tell."""
+"""Which topics a change concerns, and when each topic was last changed, as far as the kept changes tell."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from app.cluster.history import Change, History
@@ -16,11 +16,22 @@ from kraft_core.protocol.metadata_records import (
 _OF_A_TOPIC = (TopicRecord, PartitionRecord, PartitionChangeRecord)
 
 
-class TopicChangeTimes:
-    """Follows a history and costs the changes since the last look. A topic that is missing has no kept change.
+def topics_of(change: Change) -> Iterator[UUID]:
+    """Yield the id of each topic that a change concerns, also that of a deleted one; some repeatedly.
 
     Changes of a topic, its partitions and its configs count, also those that brokers cause, such as a smaller ISR.
     """
+    for _, record in change.records:
+        if isinstance(record, (*_OF_A_TOPIC, RemoveTopicRecord)):
+            yield record.topic_id
+        elif isinstance(record, ConfigRecord) and record.resource_type == TOPIC:
+            topic_id = change.after.topics.by_name.get(record.resource_name)
+            if topic_id is not None:
+                yield topic_id
+
+
+class TopicChangeTimes:
+    """Follows a history and costs the changes since the last look. A topic that is missing has no kept change."""
 
     def __init__(self) -> None:
         self._times: dict[UUID, int] = {}
@@ -39,12 +50,7 @@ class TopicChangeTimes:
         return self._times
 
     def _add(self, change: Change) -> None:
-        for _, record in change.records:
-            if isinstance(record, _OF_A_TOPIC):
-                self._times[record.topic_id] = change.timestamp_ms
-            elif isinstance(record, RemoveTopicRecord):
-                self._times.pop(record.topic_id, None)
-            elif isinstance(record, ConfigRecord) and record.resource_type == TOPIC:
-                topic_id = change.after.topics.by_name.get(record.resource_name)
-                if topic_id is not None:
-                    self._times[topic_id] = change.timestamp_ms
+        for topic_id in topics_of(change):
+            self._times[topic_id] = change.timestamp_ms
+            if change.after.topics.by_id.get(topic_id) is None:
+                del self._times[topic_id]

@@ -1,20 +1,25 @@
 """All topics as rows, kept current with the image, so that a page of 10,000 topics needs no pass over the image.
 
 A row depends on its topic and on the configs that set its required in-sync replicas, all of them immutable values. It
-is rebuilt only when one of them has been replaced.
+is rebuilt only when one of them has been replaced. Where the history has every change since the last image, only the
+topics that they concern are looked at.
 
 Health has the terms of the placement reports: *offline* has no leader; *under min* has no leader or fewer in-sync
 replicas than min(`min.insync.replicas`, replication factor), which is what a broker enforces; *under-replicated* has
 fewer in-sync replicas than replicas.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from operator import attrgetter
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 
+from app.cluster.history import History, OffsetGone
+from app.cluster.topic_changes import topics_of
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.configs.effective_config import NodeConfigs, topic_config
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
@@ -27,6 +32,9 @@ SORT_KEYS: tuple[SortKey, ...] = ("name", "partitions", "replication_factor", "t
 Problem = Literal["offline", "under-min", "under-replicated", "reassigning", "not-preferred"]
 _COUNTS = ("partitions", "offline", "under_min", "under_replicated", "reassigning", "not_preferred")
 PROBLEMS: tuple[Problem, ...] = ("offline", "under-min", "under-replicated", "reassigning", "not-preferred")
+BY_NAME: Final = attrgetter("name")
+CHANGED_PART: Final = 16
+"""Where more than one topic in so many has changed, the rows are sorted anew, which is then less work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,18 +208,33 @@ class TopicTable:
 
     def __init__(self) -> None:
         self._image: MetadataImage | None = None
+        self._min_isr_default: str | None = None
         self._entries: dict[UUID, _Entry] = {}
         self._sorted: list[TopicRow] = []
         self._totals: ClusterTotals | None = None
         self._sums = _Sums()
+        self._uncounted: set[UUID] | None = None  # None: perhaps all
 
-    def refresh(self, image: MetadataImage) -> None:
-        """Update the rows to `image`. Costs the changed topics, plus one comparison per topic."""
+    def refresh(self, image: MetadataImage, history: History | None = None) -> None:
+        """Update the rows to `image`.
+
+        Costs the changed topics where `history` has every change since the last image, else one comparison per topic.
+        """
         known = self._image
         self._image = image
         if known is not None and known.topics is image.topics and known.configs is image.configs:
             return
-        min_isr_default = topic_config("min.insync.replicas", {}, NodeConfigs.of(image.configs))
+        self._totals = None
+        before, self._min_isr_default = self._min_isr_default, _min_isr_default(image)
+        changed = None
+        if known is not None and history is not None and before == self._min_isr_default:
+            changed = _changed_topics(known, image, history)
+        if changed is None or len(changed) * CHANGED_PART > len(self._entries):
+            self._compare_all(image)
+        else:
+            self._replace(image, changed)
+
+    def _compare_all(self, image: MetadataImage) -> None:
         entries: dict[UUID, _Entry] = {}
         for topic_id, topic in items_of(image.topics.by_id):
             configs = image.configs.of(TOPIC, topic.name)
@@ -220,13 +243,25 @@ class TopicTable:
                 entry is None
                 or entry.topic is not topic
                 or entry.configs is not configs
-                or entry.min_isr_default != min_isr_default
+                or entry.min_isr_default != self._min_isr_default
             ):
-                entry = _Entry(topic, configs, min_isr_default)
+                entry = _Entry(topic, configs, self._min_isr_default)
             entries[topic_id] = entry
         self._entries = entries
-        self._sorted = sorted((entry.row for entry in entries.values()), key=lambda row: row.name)
-        self._totals = None
+        self._sorted = sorted((entry.row for entry in entries.values()), key=BY_NAME)
+        self._uncounted = None
+
+    def _replace(self, image: MetadataImage, changed: Collection[UUID]) -> None:
+        for entry in [self._entries.pop(topic_id) for topic_id in changed if topic_id in self._entries]:
+            del self._sorted[bisect_left(self._sorted, entry.row.name, key=BY_NAME)]
+        for topic_id in changed:
+            topic = image.topics.by_id.get(topic_id)
+            if topic is not None:
+                entry = _Entry(topic, image.configs.of(TOPIC, topic.name), self._min_isr_default)
+                self._entries[topic_id] = entry
+                insort(self._sorted, entry.row, key=BY_NAME)
+        if self._uncounted is not None:
+            self._uncounted.update(changed)
 
     def row(self, topic_id: UUID) -> TopicRow | None:
         """Return one topic's row, or None."""
@@ -236,7 +271,8 @@ class TopicTable:
     def totals(self) -> ClusterTotals:
         """Return sums over all topics. After a change, only changed topics are counted again."""
         if self._totals is None:
-            self._totals = self._sums.follow(self._entries)
+            self._totals = self._sums.follow(self._entries, self._uncounted)
+            self._uncounted = set()
         return self._totals
 
     def page(
@@ -288,15 +324,18 @@ class _Sums:
         self._leaders: dict[int, int] = {}
         self._out_of_sync: dict[int, int] = {}
 
-    def follow(self, entries: Mapping[UUID, _Entry]) -> ClusterTotals:
-        """Update the sums to `entries` and return them."""
-        for topic_id, entry in self._counted.items():
-            if entries.get(topic_id) is not entry:
-                self._add(entry, -1)
-        for topic_id, entry in entries.items():
-            if self._counted.get(topic_id) is not entry:
-                self._add(entry, 1)
-        self._counted = dict(entries)
+    def follow(self, entries: Mapping[UUID, _Entry], changed: Collection[UUID] | None) -> ClusterTotals:
+        """Update the sums to `entries`, of which only `changed` differ (None: perhaps all), and return them."""
+        for topic_id in changed if changed is not None else self._counted.keys() | entries.keys():
+            before, after = self._counted.get(topic_id), entries.get(topic_id)
+            if before is after:
+                continue
+            if before is not None:
+                self._add(before, -1)
+                del self._counted[topic_id]
+            if after is not None:
+                self._add(after, 1)
+                self._counted[topic_id] = after
         replicas_of = _without_zeros(self._replicas)
         return ClusterTotals(
             topics=len(entries),
@@ -318,6 +357,31 @@ class _Sums:
         ):
             for broker, count in held.items():
                 sums[broker] = sums.get(broker, 0) + sign * count
+
+
+def _min_isr_default(image: MetadataImage) -> str | None:
+    return topic_config("min.insync.replicas", {}, NodeConfigs.of(image.configs))
+
+
+def _changed_topics(known: MetadataImage, image: MetadataImage, history: History) -> set[UUID] | None:
+    """Return the topics that may differ between two images, None where the history does not lead from one to the other.
+
+    The images of its changes are compared, since an observer may have loaded a snapshot in between.
+    """
+    try:
+        changes = history.since(known.offset + 1)
+    except OffsetGone:
+        return None
+    topics, configs = known.topics, known.configs
+    changed: set[UUID] = set()
+    for change in changes:
+        if change.offset > image.offset:  # known already, and not yet part of what is published
+            break
+        if change.before.topics is not topics or change.before.configs is not configs:
+            return None
+        topics, configs = change.after.topics, change.after.configs
+        changed.update(topics_of(change))
+    return changed if topics is image.topics and configs is image.configs else None
 
 
 def _without_zeros(sums: Mapping[int, int]) -> dict[int, int]:

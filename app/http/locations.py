@@ -11,6 +11,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from app.http.errors import BadRequestError
 
+NEXT: Final = "next"
+"""Query parameter of a form's address: the page to open after a login, if the session has ended when it is sent."""
 _KEPT: Final = ":/?#[]@!$&'()*+,;=%-._~"
 
 

@@ -1,6 +1,6 @@
 """What the wizard of moves is asked, as its address says it: the goal, the partitions, where they go.
 
-Everything is in the address (a pasted plan in the form), so that each step can be bookmarked and nothing is kept.
+Everything is in the address, so that each step can be bookmarked and nothing is kept. Only a long pasted plan is not.
 """
 
 import re
@@ -34,6 +34,8 @@ from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 TICKED_MAX: Final = 200
 TYPED_MAX: Final = 1_000
 """Partitions whose replicas can be typed one by one."""
+ADDRESSED_MAX: Final = 3_000
+"""Characters of a pasted plan that an address may have; a longer one is posted."""
 ID_MAX: Final = 2**31 - 1
 NO_PARTITIONS: Final = phrase(
     "Choose partitions: by topic, by the broker that holds them, or by ticks. * stands for all topics."
@@ -178,7 +180,7 @@ class Choice:
             values.pop("goal", None)
         return cls(**values)  # type: ignore[arg-type]  # each value has the type of its field's default
 
-    def pairs(self, *, leave: Sequence[str] = ("plan",)) -> list[tuple[str, str]]:
+    def pairs(self, *, leave: Sequence[str] = ()) -> list[tuple[str, str]]:
         """Return the parameters that are given, without those to `leave`."""
         found = []
         for each in fields(self):
@@ -188,10 +190,16 @@ class Choice:
         return found
 
     def address(self, step: str, limits: Limits | None = None, **changed: str) -> str:
-        """Return the address of a step."""
-        pairs = [(name, value) for name, value in self.pairs() if name not in changed]
+        """Return the address of a step. It lacks a plan that is posted."""
+        left = ("plan",) if self.is_posted else ()
+        pairs = [(name, value) for name, value in self.pairs(leave=left) if name not in changed]
         pairs += [*changed.items(), *(limits.pairs() if limits else ()), ("step", step)]
         return f"/moves/new?{urlencode(pairs)}"
+
+    @property
+    def is_posted(self) -> bool:
+        """Whether the pasted plan is too long for an address."""
+        return len(self.plan) > ADDRESSED_MAX
 
     @property
     def has_scope(self) -> bool:

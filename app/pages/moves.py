@@ -1,20 +1,22 @@
 """The wizard of moves: what moves, where it goes, what that does to the balance; then a plan is saved as a draft.
 
-The address has everything that was chosen, so each step can be bookmarked and the browser's back button works. A pasted
-plan is too long for an address and is posted.
+The address has everything that was chosen, so each step can be bookmarked, the browser's back button works, and a login
+in between returns to the step. A long pasted plan does not fit into an address and is posted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
+from app.actions.audited import Caller
 from app.http.errors import FORM_REFUSED
-from app.http.locations import redirect
+from app.http.locations import NEXT, redirect
 from app.pages.brokers import BrokerRow, brokers_view
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.frame import (
@@ -132,19 +134,23 @@ class MovesView:
 
 
 @router.get("/moves/new")
-async def new_moves(request: Request, _caller: Admin) -> Response:
-    """Return a step of the wizard."""
+async def new_moves(request: Request, caller: Admin) -> Response:
+    """Return a step of the wizard, or the preview of its plan."""
     asked = request.query_params
-    choice = Choice.of(asked.multi_items())
-    step = asked.get("step") if asked.get("step") in {"where", "review"} else "what"
-    return await wizard(request, choice, Limits.of(asked), step or "what")
+    choice, limits = Choice.of(asked.multi_items()), Limits.of(asked)
+    match asked.get("step"):
+        case "where" | "review" as step:
+            return await wizard(request, choice, limits, step)
+        case "save":
+            return await _draft(request, caller, choice, limits)
+    return await wizard(request, choice, limits, "what")
 
 
 @router.post("/moves/new")
 async def review_moves(request: Request, _caller: Admin) -> Response:
-    """Return the review with what was typed; by its address, unless a plan was pasted. Nothing is changed."""
+    """Return the review with what was typed; by its address, unless the pasted plan is long. Nothing is changed."""
     choice, limits = await _posted(request)
-    if choice.goal != "paste" and not limits.errors:
+    if not choice.is_posted:
         return redirect(choice.address("review", limits))
     return await wizard(request, choice, limits, "review")
 
@@ -394,8 +400,14 @@ async def create_plan(
     request: Request, caller: Admin, confirmed: Annotated[str, Form()] = "", seen: Annotated[str, Form()] = ""
 ) -> Response:
     """Preview the plan of a choice; with confirmed=yes save it as a draft, if it is still the one that was `seen`."""
-    services = services_of(request)
     choice, limits = await _posted(request)
+    return await _draft(request, caller, choice, limits, confirmed=bool(confirmed), seen=seen)
+
+
+async def _draft(
+    request: Request, caller: Caller, choice: Choice, limits: Limits, *, confirmed: bool = False, seen: str = ""
+) -> Response:
+    services = services_of(request)
     if limits.errors:
         return await wizard(request, choice, limits, "review")
     try:
@@ -409,19 +421,19 @@ async def create_plan(
         return draft_saved(request, await services.actions.plans.create(caller, new))
 
     view = _confirmation(request, choice, limits, draft, is_same=is_same)
-    return await preview_or_apply(request, view, confirmed=bool(confirmed) and is_same, apply=save)
+    return await preview_or_apply(request, view, confirmed=confirmed and is_same, apply=save)
 
 
 def _confirmation(request: Request, choice: Choice, limits: Limits, draft: MoveDraft, *, is_same: bool) -> ConfirmView:
     image = services_of(request).cluster.image
     changed = phrase("The cluster has changed since the preview. These are the moves now; nothing is saved.")
-    back = choice.address("where" if choice.goal == "paste" else "review", limits)
+    back, here = (choice.address("where" if choice.is_posted else step, limits) for step in ("review", "save"))
     return ConfirmView(
         title=phrase("Save the moves as a plan"),
         active="/plans",
         back=phrase("Move partitions"),
         back_url=back,
-        action="/plans",
+        action=f"/plans?{urlencode({NEXT: here})}",
         button=phrase("Save draft"),
         changes=rows_shown(draft.rows),
         consequences=[
@@ -430,5 +442,5 @@ def _confirmation(request: Request, choice: Choice, limits: Limits, draft: MoveD
             *warnings_of(image, draft, throttled=bool(limits.throttle)),
         ],
         curl=cluster_curl(request, "POST", "plans", draft.call_body(limits)),
-        fields=[*choice.pairs(leave=()), *limits.pairs(), ("seen", draft.digest)],
+        fields=[*choice.pairs(), *limits.pairs(), ("seen", draft.digest)],
     )

@@ -7,11 +7,13 @@
 
 import re
 from typing import Final
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.errors import BadRequestError, NotAcceptableError, UnsupportedMediaTypeError
+from app.http.locations import NEXT
 from app.http.paths import encoded_segments, routed_path
 from app.rest.routing import SAFE_METHODS
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -38,7 +40,7 @@ class Negotiation:
             if scope["method"] == "HEAD" and not scope["path"].endswith(STREAM_PATH):
                 await self._head(scope, receive, send)
                 return
-        elif scope["type"] == "http" and scope["method"] not in SAFE_METHODS and scope["query_string"]:
+        elif scope["type"] == "http" and scope["method"] not in SAFE_METHODS and _has_parameters(scope):
             raise BadRequestError(
                 "Bad Request: a form takes no query parameters; remove them from the address.",
                 code="unknown-parameter",
@@ -52,6 +54,11 @@ class Negotiation:
             await self._app(asked, receive, send)
         finally:
             scope["route"] = asked.get("route")
+
+
+def _has_parameters(scope: Scope) -> bool:
+    """Return whether the address of a form has another parameter than the page to open after a login."""
+    return any(name != NEXT for name, _ in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
 
 def _check_path(scope: Scope) -> None:

@@ -50,7 +50,7 @@ def spread(product: Product) -> Iterator[Product]:
 def with_topics(product: Product) -> Product:
     path = f"{product.cluster_path}/brokers/3"
     wait_until(lambda: product.call("GET", path)[0] == 200, 60, "the web process has read of broker 3")
-    for topic, partitions in (("orders-eu", 60), ("orders-us", 2)):
+    for topic, partitions in (("orders-eu", 60), ("orders-us", 2), ("elected", 2)):
         assignments = {str(index): [1, 2] for index in range(partitions)}
         body = {"topic_name": topic, "replicas_assignments": assignments}
         assert product.call("POST", f"{product.cluster_path}/topics", body)[0] == 201
@@ -125,9 +125,9 @@ def test_moves_are_chosen_without_a_script(spread: Product, chromium: Browser, a
 @pytest.mark.parametrize("width", [1440, 390])
 def test_the_page_of_elections_fits_and_breaks_no_rule(spread: Product, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
-    data = [{"topic_name": "orders-us", "partition_id": 0, "replica_ids": [2, 1]}]
+    data = [{"topic_name": "elected", "partition_id": 0, "replica_ids": [2, 1]}]
     assert spread.call("POST", f"{spread.cluster_path}/reassignments", {"data": data})[0] in {200, 207}
-    page.goto("/elections?topics=orders-us")
+    page.goto("/elections?topics=elected")
     expect(page.locator("#partitions tbody tr")).to_have_count(1)
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -20,7 +20,7 @@ class Outcome:
 
 
 def conclave(capfd: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
-    """Run a command to its end. Its standard error is Python's: librdkafka's clients of other tests write to the file."""
+    """Run a command to its end. Its standard error is Python's: librdkafka of other tests writes to the file."""
     umask = os.umask(0o077)
     complaint = io.StringIO()
     try:

@@ -1,13 +1,18 @@
 """The list of topics: correct counts, consistent with the image, fast at 10,000 topics."""
 
+from random import Random
 from uuid import UUID
 
 import pytest
 from rpds import HashTrieMap
 
 from app.cluster import topic_table
+from app.cluster.history import History
 from app.cluster.topic_table import TopicTable
+from kraft_core.configs.config_resource import BROKER, TOPIC
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
+from kraft_core.protocol import metadata_records as r
+from tests.app.cluster.test_topic_changes import Feed
 from tests.app.reports.clusters import broker, image, partition, random_image
 from tests.app.reports.oracle import Oracle
 from tests.app.reports.test_report import three_racks
@@ -51,6 +56,68 @@ def test_updated_totals_equal_recounted_totals() -> None:
         shown = random_image(seed)
         followed.refresh(shown)
         assert followed.totals() == table(shown).totals()
+
+
+def random_change(dice: Random, ids: dict[str, UUID]) -> list[r.MetadataRecord]:
+    """Create, delete, change or configure a topic, with names that return under other ids."""
+    name = f"t{dice.randrange(60)}"
+    topic_id = ids.pop(name, None)
+    if topic_id is None or dice.random() < 0.2:
+        records: list[r.MetadataRecord] = [] if topic_id is None else [r.RemoveTopicRecord(topic_id=topic_id)]
+        ids[name] = made = UUID(int=dice.getrandbits(120))
+        partition = r.PartitionRecord(topic_id=made, replicas=(1, 2), isr=(1, 2), leader=1)
+        return [*records, r.TopicRecord(name=name, topic_id=made), partition]
+    if dice.random() < 0.2:
+        return [r.RemoveTopicRecord(topic_id=topic_id)]
+    ids[name] = topic_id
+    value = str(dice.randrange(1, 3))
+    return dice.choice(
+        [
+            [r.PartitionChangeRecord(topic_id=topic_id, leader=dice.choice([-1, 1, 2]), isr=(2,))],
+            [r.ConfigRecord(resource_type=TOPIC, resource_name=name, name="min.insync.replicas", value=value)],
+            [r.ConfigRecord(resource_type=BROKER, resource_name="7", name="log.retention.ms", value=value)],
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_follow_the_changes_equal_rows_made_anew(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    dice, feed, ids = Random(seed), Feed(10_000), dict[str, UUID]()
+    followed = TopicTable()
+    for _ in range(100):
+        feed.add(*random_change(dice, ids))
+    followed.refresh(feed.history.newest(1)[0].after, feed.history)
+    monkeypatch.setattr(topic_table, "CHANGED_PART", 0)
+    for _ in range(60):
+        for _ in range(dice.randrange(1, 4)):
+            feed.add(*random_change(dice, ids))
+        shown = feed.history.newest(1)[0].after
+        anew = table(shown)
+        with monkeypatch.context() as no_pass_over_all:
+            no_pass_over_all.delattr(TopicTable, "_compare_all")
+            followed.refresh(shown, feed.history)
+        assert followed.page(page_size=100).rows == anew.page(page_size=100).rows
+        assert dice.random() < 0.3 or followed.totals() == anew.totals()
+
+
+@pytest.mark.parametrize("kept", [3, 10_000])
+def test_rows_are_made_anew_where_the_history_has_a_gap_or_a_default_has_changed(
+    monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(topic_table, "CHANGED_PART", 0)
+    feed, ids = Feed(kept), dict[str, UUID]()
+    for seed in range(3):
+        feed.add(*random_change(Random(seed), ids))
+    first = feed.history.newest(1)[0].after
+    for seed in range(20):
+        feed.add(*random_change(Random(seed), ids))
+    if kept > 3:
+        feed.add(r.ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas", value="2"))
+    shown = feed.history.newest(1)[0].after
+    for history in (feed.history, History(3), None):
+        followed = table(first)
+        followed.refresh(shown, history)
+        assert followed.page(page_size=100).rows == table(shown).page(page_size=100).rows
 
 
 def test_a_change_of_one_topic_visits_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

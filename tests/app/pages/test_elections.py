@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 from app.cluster import elections
 from tests.app.live import LiveWeb
 from tests.app.pages.conftest import create
-from tests.app.pages.test_moves import fields, post, soup, table
+from tests.app.pages.test_moves import action_of, fields, post, soup, table
 from tests.app.security.test_logins import FORM, PASSWORD, add_user, login
 from tests.interop import conclave, kafka
 
@@ -34,25 +34,31 @@ def confirmation(web: LiveWeb, **form: str) -> BeautifulSoup:
 
 
 @pytest.mark.parametrize(
-    ("address", "form_of", "action", "said"),
+    ("address", "form_of", "referer", "said"),
     [
         (
             "/elections?type=PREFERRED&topics=expired&step=preview",
             "/elections",
-            "/elections",
+            "/elections?type=PREFERRED&topics=expired&step=preview",
             "Elect leaders of 2",
         ),
         (
-            "/moves/new?goal=move&topics=expired&to_rack=b&to_rack=c&step=review",
-            "/moves/new",
+            "/moves/new?goal=move&topics=expired&to_rack=b&to_rack=c&throttle=7&step=save",
             "/plans",
-            "Replicas to copy",
+            "/",  # all that browsers send of an address over 4,096 characters
+            "&#34;throttle_bytes_per_second&#34;: 7340032",
+        ),
+        (
+            "/moves/new?goal=paste&plan=expired+0+1%2C4%0Aexpired+1+4%2C2&moves=3&step=save",
+            "/plans",
+            "/",
+            "&#34;moves_per_broker&#34;: 3",
         ),
     ],
-    ids=["elections", "moves"],
+    ids=["elections", "moves", "pasted"],
 )
 def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
-    racked: LiveWeb, address: str, form_of: str, action: str, said: str
+    racked: LiveWeb, address: str, form_of: str, referer: str, said: str
 ) -> None:
     if racked.client.get(f"{racked.cluster}/topics/expired").status_code == 404:
         not_preferred(racked, "expired", 2)
@@ -62,8 +68,8 @@ def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
     assert said in preview.text
     before = leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()
     assert racked.client.delete("/v3/users/late/sessions").status_code == 204
-    form = fields(BeautifulSoup(preview.text, "html.parser"), form_of)
-    refused = client.post(action, data=form, headers={**FORM, "Referer": f"{racked.url}{address}"})
+    form, action = fields(soup(preview, 200), form_of), action_of(soup(preview, 200), form_of)
+    refused = client.post(action, data=form, headers={**FORM, "Referer": f"{racked.url}{referer}"})
     assert (refused.status_code, refused.headers["location"]) == (303, f"/login?next={quote(address, safe='')}")
     page = BeautifulSoup(client.get(refused.headers["location"], headers=FORM).text, "html.parser")
     again = {str(each["name"]): str(each.get("value", "")) for each in page.select("form[action='/login'] input[name]")}
@@ -72,11 +78,12 @@ def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
     assert said in client.get(address, headers=FORM).text
     assert (leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()) == before
     for foreign in (f"{racked.url}//evil.example", "http://[", "/" * 2_000, ""):
-        elsewhere = racked.http().post(action, data=form, headers={**FORM, "Referer": foreign})
+        elsewhere = racked.http().post(form_of, data=form, headers={**FORM, "Referer": foreign})
         assert elsewhere.status_code == 303, elsewhere.text
         assert urlsplit(elsewhere.headers["location"]).netloc == "", foreign
-    elsewhere = racked.http().post(action, data=form, headers={**FORM, "Referer": "http://evil.example/elections"})
-    assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/login")
+    for path, foreign in ((form_of, "http://evil.example/elections"), (f"{form_of}?next=//evil.example", racked.url)):
+        elsewhere = racked.http().post(path, data=form, headers={**FORM, "Referer": foreign})
+        assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/login")
 
 
 def test_the_page_shows_the_leaders_before_and_after_and_elects_them(

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
 from tests.app.live import LiveWeb
 from tests.app.pages.conftest import create
@@ -33,9 +33,8 @@ def table(page: BeautifulSoup, name: str) -> list[list[str]]:
 
 
 def fields(page: BeautifulSoup, action: str) -> dict[str, object]:
-    """Return what the form that saves would post."""
-    form = page.select_one(f'form[action="{action}"]')
-    assert form is not None
+    """Return what a form would send."""
+    form = form_of(page, action)
     found: dict[str, object] = {}
     for each in form.select("input[name]"):
         if each.get("type") not in {"checkbox", "radio"} or each.has_attr("checked"):
@@ -47,6 +46,18 @@ def fields(page: BeautifulSoup, action: str) -> dict[str, object]:
         assert chosen is not None
         found[str(each["name"])] = str(chosen.get("value") or chosen.get_text())
     return found
+
+
+def form_of(page: BeautifulSoup, path: str) -> Tag:
+    """Return the form that is sent to a path."""
+    form = page.select_one(f'form[action="{path}"], form[action^="{path}?"]')
+    assert form is not None
+    return form
+
+
+def action_of(page: BeautifulSoup, path: str) -> str:
+    """Return the whole address to which a form is sent."""
+    return str(form_of(page, path)["action"])
 
 
 def error(page: BeautifulSoup, field: str) -> str:
@@ -90,7 +101,7 @@ def test_what_is_wrong_stands_at_its_field_and_nothing_is_lost(racked: LiveWeb) 
     assert "'many' is not a replication factor from 1 to 63." in error(factor, "factor")
     drained = get(racked, 422, goal="drain", drain_dir="4:data", step="review")
     assert "'4:data' is not a log directory in the form BROKER:/PATH." in error(drained, "drain_dir")
-    pasted = post(racked, "/moves/new", 422, goal="paste", plan="wrong.fields 0 77")
+    pasted = get(racked, 422, goal="paste", plan="wrong.fields 0 77", step="review")
     assert "broker 77 is not registered" in error(pasted, "plan")
     assert pasted.select_one("textarea").get_text() == "wrong.fields 0 77"  # type: ignore[union-attr]  # it is there
     limits = get(racked, 422, topics="wrong.fields", to="3", step="review", throttle="fast", unit="GiB/s", moves="0")
@@ -117,8 +128,7 @@ def test_the_review_shows_the_balance_before_and_after_and_the_plan_is_saved_as_
     ]
     facts = {each.select_one("dt").get_text(): each.select_one("dd").get_text() for each in page.select(".fact")}  # type: ignore[union-attr]  # both are there
     assert facts["Replicas to copy"] == facts["Leaders that change"] == "3"
-    form = fields(page, "/moves/new")
-    preview = post(racked, "/plans", 200, **form)
+    preview = get(racked, **{**fields(page, "/moves/new"), "step": "save"})
     assert "3 replicas would be copied" in preview.get_text()
     assert '"target_broker_ids": [3, 4]' in preview.get_text()
     assert '"throttle_bytes_per_second": 20971520' in preview.get_text()
@@ -169,13 +179,27 @@ def test_replicas_are_typed_from_the_present_ones(racked: LiveWeb) -> None:
     create(racked, "typed", [1, 3], [2, 4])
     page = get(racked, goal="paste", topics="typed", step="where")
     assert page.select_one("textarea").get_text() == "typed 0 1,3\ntyped 1 2,4"  # type: ignore[union-attr]  # it is there
-    review = post(racked, "/moves/new", goal="paste", topics="typed", plan="typed 0 1,3,4\ntyped 1 4,2")
+    typed = {"goal": "paste", "topics": "typed", "plan": "typed 0 1,3,4\ntyped 1 4,2"}
+    shown = racked.client.post("/moves/new", data=typed, headers=FORM, follow_redirects=False)
+    review = soup(racked.client.get(shown.headers["location"], headers=FORM), 200)
     assert table(review, "moves") == [["typed-0", "1, 3", "1, 3, 4"], ["typed-1", "2, 4", "4, 2"]]
     assert "1 partition only reordered" in review.get_text()
+    faster = get(racked, **{**fields(review, "/moves/new"), "throttle": "5", "step": "review"})
+    assert faster.select_one('input[name="throttle"]')["value"] == "5"  # type: ignore[index]  # it is there
+    preview = get(racked, **{**fields(faster, "/moves/new"), "step": "save"})
+    assert '"reassignment": {"version": 1' in preview.get_text()
+
+
+def test_a_plan_too_long_for_an_address_is_posted_from_step_to_step(racked: LiveWeb) -> None:
+    create(racked, "long", *([1, 3] for _ in range(300)))
+    plan = "\n".join(f"long {index} 1,4" for index in range(300))
+    review = post(racked, "/moves/new", goal="paste", plan=plan)
     faster = post(racked, "/moves/new", **{**fields(review, "/moves/new"), "throttle": "5"})
     assert faster.select_one('input[name="throttle"]')["value"] == "5"  # type: ignore[index]  # it is there
     preview = post(racked, "/plans", **fields(faster, "/moves/new"))
-    assert '"reassignment": {"version": 1' in preview.get_text()
+    assert "300 replicas would be copied" in preview.get_text()
+    done = post(racked, action_of(preview, "/plans"), 303, **fields(preview, "/plans"))
+    assert done.get_text() == ""
 
 
 def test_a_topic_of_many_partitions_is_shown_by_the_page_and_chosen_whole(racked: LiveWeb) -> None:

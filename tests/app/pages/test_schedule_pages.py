@@ -92,7 +92,7 @@ def test_a_schedule_shows_what_became_of_its_webhook(web: LiveWeb) -> None:
         schedule = schedules.put_schedule(session, "hooked", spec, "ann")
         for ending in endings:
             run = store.create_run(session, "tester", schedule=schedule)
-            store.update_run(session, run, state="succeeded", finished_at=utc_now())
+            store.update_run(session, run, state="failed", finished_at=utc_now())
             hook = ReportWebhook(run_id=run, url="http://127.0.0.1:9/", body="{}", state="waiting", attempts=0)
             hook.due_at = utc_now() - dt.timedelta(days=1)
             session.add(hook)

@@ -166,6 +166,8 @@ def test_values_of_addresses_and_forms_are_shown_as_text(planted: LiveWeb, admin
         f"/moves/new?goal={said}&topics={said}&holder={said}&p={said}&to_rack={said}&step=where",
         f"/moves/new?topics=*&to_rack={said}&step=review&throttle={said}&unit={said}",
         f"/moves/new?goal=report&report={said}&step=review",
+        f"/moves/new?goal=paste&plan={said}+0+1&step=review",
+        f"/moves/new?goal=paste&plan={said}+0+1&step=save",
         f"/elections?topics={said}&type={said}&page={said}",
         f"/quorum/voters/1/{said}/add",
         f"/{said}",
@@ -267,7 +269,6 @@ def test_previews_of_rights_show_names_as_text(rights: LiveWeb, payload: str) ->
         ("/rights/quotas", {"user": payload, "key": "producer_byte_rate", "value": "2"}),
         ("/rights/quotas", {"user": payload, "key": payload, "value": payload}),
         ("/features", {"name": payload, "level": payload, "kind": payload}),
-        ("/moves/new", {"goal": "paste", "plan": f"{payload} 0 1"}),
         ("/plans", {"topics": payload, "to": payload, "holder": payload, "p": payload, "throttle": payload}),
         ("/plans", {"goal": "drain", "drain": payload, "drain_rack": payload, "drain_dir": payload}),
         (

@@ -1,7 +1,8 @@
 """Plans executed on three Apache brokers with data, through kill -9 of web processes, a dead broker and a cancel.
 
-Two web processes share a PostgreSQL database. Broker 101 has two log directories. Kafka's own tools judge each end:
-`kafka-reassign-partitions --verify` and `kafka-log-dirs`.
+Two web processes share a PostgreSQL database. Broker 101 has two log directories. The first plan is made, started and
+read on the pages, the others by REST. Kafka's own tools judge each end: `kafka-reassign-partitions --verify` and
+`kafka-log-dirs`.
 """
 
 import json
@@ -15,9 +16,11 @@ from typing import Any
 
 import httpx
 import pytest
+from bs4 import BeautifulSoup
 from confluent_kafka import Producer
 
 from tests.app.db.servers import postgresql_server
+from tests.app.pages.test_moves import fields, soup, table
 from tests.interop import conclave, kafka
 from tests.interop.admin.tools import CONFIGS, LOG_DIRS, REASSIGN, STORAGE, Tools
 from tests.interop.kafka import PATIENCE_S
@@ -88,6 +91,15 @@ class Web:
         return httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60
         )
+
+    def page(self, path: str, form: dict[str, object] | None = None, **asked: object) -> BeautifulSoup:
+        """Return a page, or what follows on a form that is sent there."""
+        with self.client() as client:
+            method = "GET" if form is None else "POST"
+            found = client.request(
+                method, path, data=form, params=asked or None, headers={"Accept": "text/html"}, follow_redirects=True
+            )
+            return soup(found, 200)
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """Call REST below the cluster; the answer must be a success."""
@@ -221,7 +233,7 @@ def running(folder: Path, tools: Tools) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[Cluster]:
     with running(tmp_path_factory.mktemp("plans"), tools) as made:
-        assignments = {str(index): [101, 102] for index in range(4)}
+        assignments = {str(index): [102, 101] for index in range(4)}
         made.web.call("POST", "topics", {"topic_name": TOPIC, "replicas_assignments": assignments})
         batches = {"batch.size": FETCH_BYTES}  # a fetch brings a batch at least
         producer = Producer({"bootstrap.servers": made.bootstrap, "acks": "all", **batches})
@@ -232,9 +244,52 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tools: Tools) -> Iterator[
         yield made
 
 
+def started_in_the_wizard(web: Web) -> int:
+    """Move the topic from broker 102 to 103 as a reader of the pages does: choose, look, save, approve and start."""
+    choice: dict[str, object] = {"goal": "move", "topics": f"{TOPIC[:3]}*"}
+    chosen = web.page("/moves/new", **choice, show="yes")
+    assert [row[1:5] for row in table(chosen, "partitions")] == [[TOPIC, f"{at}", "102", "102, 101"] for at in range(4)]
+    where = web.page("/moves/new", **choice, step="where")
+    assert [row[1] for row in table(where, "brokers")] == ["101", "102", "103"]
+    review = web.page("/moves/new", **choice, to=[101, 103], step="review", throttle=SLOW, unit="B/s", moves=2)
+    assert table(review, "moves") == [[f"{TOPIC}-{index}", "102, 101", "103, 101"] for index in range(4)]
+    balance = {row[0]: row[3:7] for row in table(review, "move-brokers")}  # replicas and leaders, before and after
+    assert balance == {"101": ["4", "4", "0", "0"], "102": ["4", "0", "4", "0"], "103": ["0", "4", "0", "4"]}
+    preview = web.page("/plans", fields(review, "/moves/new"))
+    assert "4 replicas would be copied" in preview.get_text()
+    draft = web.page("/plans", fields(preview, "/plans"))
+    plan_id = int(re.findall(r"Plan (\d+) is saved as a draft", draft.get_text())[0])
+    for action in ("approve", "start"):
+        address = f"/plans/{plan_id}/{action}"
+        asked = web.page(address, fields(draft, address))
+        draft = web.page(address, fields(asked, address))
+    return plan_id
+
+
+def tells_its_story(web: Web, plan_id: int) -> None:
+    """The page of the ended plan tells what happened, in sentences and in its order."""
+    page = web.page(f"/plans/{plan_id}")
+    story = "\n".join(each.get_text(" ", strip=True) for each in page.select("#plan .feed li > div")[::-1])
+    expected = (
+        "Saved as a draft with 4 partitions, as the planner proposed. token:environment",
+        "Approved. token:environment",
+        "Started. token:environment",
+        "Throttles set: 1000 B/s on brokers 101, 102, 103, for 1 topic.",
+        "began to move.",
+        "Another web process continues the plan, or the same one after a break.",
+        "Another web process continues the plan, or the same one after a break.",
+        "Changed: throttle in bytes/s per broker from 1,000 to 100,000,000. token:environment",
+        "Throttles set: 95.37 MiB/s on brokers 101, 102, 103.",
+        ") moved.",
+        "Throttles cleared: 8 configs as before.",
+        "Done: 4 of 4 partitions verified in place, 4 replicas added in ",
+    )
+    assert re.search(".*".join(map(re.escape, expected)), story, re.DOTALL), story
+
+
 def survives_kill_9_of_both_web_processes(cluster: Cluster) -> None:
     web, moves = cluster.web, {index: [103, 101] for index in range(4)}
-    plan_id = web.started_plan(moves, throttle_bytes_per_second=SLOW, moves_per_broker=2)
+    plan_id = started_in_the_wizard(web)
     kafka.wait_until(lambda: web.states(plan_id).get("moving"), PATIENCE_S, "partitions move")
     plan = kafka.wait_until(
         lambda: found if (found := web.call("GET", f"plans/{plan_id}"))["bytes_copied"] else None,
@@ -243,6 +298,9 @@ def survives_kill_9_of_both_web_processes(cluster: Cluster) -> None:
     )
     assert plan is not None
     assert plan["bytes_to_copy"] > RECORDS * len(VALUE) > plan["bytes_copied"]
+    page = web.page(f"/plans/{plan_id}")
+    assert re.search(r"0 of 4 new replicas in sync, \S+ KiB of 7\.\d MiB copied", page.get_text()), page.select("p")
+    assert {row[3] for row in table(page, "plan-partitions")} == {"moving", "pending"}
     throttles = cluster.throttles()
     assert f"leader.replication.throttled.rate={SLOW}" in throttles
     assert "follower.replication.throttled.replicas=0:103,1:103,2:103,3:103" in throttles
@@ -265,6 +323,7 @@ def survives_kill_9_of_both_web_processes(cluster: Cluster) -> None:
     assert cluster.throttles() == ""
     leaders = [web.call("GET", f"topics/{TOPIC}/partitions/{index}")["leader_id"] for index in range(4)]
     assert leaders == [103] * 4
+    tells_its_story(web, plan_id)
 
 
 def puts_the_replicas_back_when_cancelled(cluster: Cluster) -> None:
