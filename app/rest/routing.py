@@ -78,7 +78,8 @@ class JsonRoute(APIRoute):
     """A route of the API that enforces the rules above."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        """Declare the route. A GET with a model of its answer also takes `fields`."""
+        """Declare the route. A GET with a model of its answer also takes `fields`. Its function names the operation."""
+        options["operation_id"] = options.get("operation_id") or endpoint.__name__
         answers = options.get("responses") or {}
         model = answers.get(200, {}).get("model") if "GET" in (options.get("methods") or ()) else None
         self._members = () if model is None else members_of(model)
