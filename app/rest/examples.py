@@ -82,6 +82,11 @@ EXAMPLES: Final[dict[str, Any]] = {
     "create_delegation_token": {"renewers": ["User:alice"], "max_lifetime_ms": 86_400_000},
     "renew_delegation_token": {"hmac": "AAAA", "renew_period_ms": 3_600_000},
     "expire_delegation_token": {"hmac": "AAAA", "expiry_period_ms": 0},
-    "put_report_schedule": {"cron": "0 6 * * mon", "time_zone": "Europe/Berlin", "topic_prefix": "pay.", "on_change": True},
+    "put_report_schedule": {
+        "cron": "0 6 * * mon",
+        "time_zone": "Europe/Berlin",
+        "topic_prefix": "pay.",
+        "on_change": True,
+    },
     "run_report": {"topic_prefix": "pay."},
 }

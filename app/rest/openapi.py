@@ -63,6 +63,8 @@ def _add_errors(path: str, method: str, operation: dict[str, Any], shared: dict[
         del answers["422"]
     if not is_api(path):
         return
+    if "201" in answers and "200" not in answers:
+        answers["200"] = {**answers["201"], "description": "a dry run"}
     family = "Native" if NATIVE in operation["tags"] else "V3"
     for status in sorted(_errors_of(path, method, operation)):
         declared = answers.get(str(status))
@@ -70,20 +72,21 @@ def _add_errors(path: str, method: str, operation: dict[str, Any], shared: dict[
             name = f"{family}Error{status}"
             shared.setdefault(name, _problem(_description(status, v3=family == "V3")))
             answers[str(status)] = {"$ref": f"#/components/responses/{name}"}
+    answers["431"] = {"description": "the head of the request is larger than 64 KiB; the answer has no body"}
     for status, declared in answers.items():
-        if int(status) >= 400 and "description" in declared and "content" not in declared:
+        if 431 != int(status) >= 400 and "description" in declared and "content" not in declared:
             answers[status] = _problem(declared["description"])
 
 
 def _errors_of(path: str, method: str, operation: dict[str, Any]) -> frozenset[int]:
-    taken = {each["name"] for each in operation.get("parameters", [])}
+    taken = {each["name"].lower() for each in operation.get("parameters", [])}
     return (
         _EVERY
         | (_OF_BODIES if method != "get" else frozenset())
         | ({404} if "{" in path else frozenset())
         | ({504} if path.startswith(_CLUSTER_PATH) else frozenset())
         | ({410} if "at_offset" in taken else frozenset())
-        | ({412} if "If-Match" in taken else frozenset())
+        | ({412} if "if-match" in taken else frozenset())
     )
 
 

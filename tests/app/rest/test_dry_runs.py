@@ -158,11 +158,16 @@ def operations(web: LiveWeb) -> Iterator[tuple[Operation, dict[str, Any]]]:
 
 
 def address(web: LiveWeb, path: str) -> str:
+    return path.format(**names_in(web, path))
+
+
+def names_in(web: LiveWeb, path: str) -> dict[str, str]:
+    """Return what a path can contain: names that exist where `filled` creates them."""
     config = "retention.ms" if "/topics/" in path else "log.cleaner.threads"
     config = "consumer.heartbeat.interval.ms" if "consumer-groups" in path else config
     config = "interval.ms" if "client-metrics" in path else config
     is_account = path.startswith(("/v3/users", "/v3/tokens"))
-    names = {
+    return {
         "cluster_id": web.cluster.rpartition("/")[2],
         "topic_name": "dry",
         "name": "dry-ann" if is_account else "dry" if "schedules" in path else config,
@@ -184,7 +189,6 @@ def address(web: LiveWeb, path: str) -> str:
         "token_id": "none",
         "feature_name": "group.version",
     }
-    return path.format(**names)
 
 
 def key_of(operation: Operation) -> Operation:
