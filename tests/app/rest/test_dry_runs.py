@@ -215,6 +215,7 @@ def _kept(row: Any) -> dict[str, Any]:
 
 def test_the_dry_run_of_every_change_changes_nothing(filled: LiveWeb) -> None:
     web, tried = filled, set()
+    web.call(web.services.security.flush())  # counts of refusals in earlier tests are stored seconds later
     before = state(web)
     for operation, described in operations(web):
         method, path = operation
@@ -301,7 +302,6 @@ def test_head_answers_as_get_does_and_refuses_as_get_does(filled: LiveWeb) -> No
         assert (head.status_code, head.content) == (get.status_code, b"")
         assert head.headers.get("etag") == get.headers.get("etag")
         assert filled.client.head(f"{path}?validate_onyl=true").status_code == 400
-    assert filled.client.head(f"{filled.cluster}/metadata/watch").status_code == 405
 
 
 def test_a_form_takes_no_query_parameter(filled: LiveWeb) -> None:
