@@ -25,6 +25,8 @@ def partition_size(
 
 def partition_sizes(image: MetadataImage, answers: Mapping[int, LogDirs]) -> dict[tuple[UUID, int], int]:
     """Return `partition_size` by (topic id, partition number), for partitions of which a broker has told."""
+    if not answers:
+        return {}
     return {
         (topic.id, number): size
         for topic in values_of(image.topics.by_id)
