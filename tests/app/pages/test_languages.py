@@ -148,7 +148,7 @@ def test_partitions_and_weekdays_are_told_in_chinese() -> None:
     assert (change_lines.said(line), run[:4]) == (line, "Mon ")
     with texts.speaking("zh"):
         assert texts.shown(change_lines.said(line)) == (
-            "主题 a：p3 领导者 2→无，isr [2,4]→[4]，副本 1, 2 的目录，不干净，正在恢复，partitionEpoch 17"  # noqa: RUF001
+            "主题 a：p3 领导者 2→无，isr [2,4]→[4]，副本 1, 2 的目录，不干净，正在恢复，partitionEpoch 17"
         )
         assert texts.shown(run).startswith("周一 ")
 
