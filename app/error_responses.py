@@ -37,6 +37,7 @@ from app.http.errors import (
     wants_problem_json,
 )
 from app.http.locations import NEXT, htmx_redirect, redirect, safe_next
+from app.http.paths import is_api
 from app.security.accounts import AccountConflictError, AccountError, AccountForbiddenError, UnknownAccountError
 from app.texts import phrase, sentence_of, sentences
 from kraft_core.protocol.errors import KafkaError
@@ -45,6 +46,8 @@ log = structlog.get_logger(__name__)
 
 NATIVE: Final = "native"
 """Tag of the endpoints that REST v3 lacks. Their errors have the statuses of `app.http.errors`."""
+
+BASIC: Final = 'Basic realm="conclave", charset="UTF-8"'
 
 HtmlErrorPage = Callable[[Request, ApiError], Response]
 """Renders an error as a page. `request.state` has principal and csrf_token only after the guard."""
@@ -60,6 +63,8 @@ class ErrorResponses:
     def render(self, request: Request, error: Exception) -> Response:
         """Return the response to an exception. An unexpected one is logged and becomes a plain 500."""
         answer, extra = _as_api_error(request, error)
+        if "WWW-Authenticate" in answer.headers and _takes_basic(request):
+            answer.headers["WWW-Authenticate"] += f", {BASIC}"
         if isinstance(answer, MethodNotAllowedError):
             answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request))
         if wants_page(request):
@@ -99,9 +104,14 @@ def _wanted_page(request: Request) -> str:
     return page.path + (f"?{page.query}" if page.query else "")
 
 
+def _takes_basic(request: Request) -> bool:
+    """Return whether to offer Basic: on the API, except to a browser, which would open a dialog."""
+    return is_api(request.url.path) and not ({"sec-fetch-site", "cookie"} & set(request.headers))
+
+
 def wants_page(request: Request) -> bool:
     """Return whether the response should be a page: a browser's request outside the API."""
-    if request.url.path.startswith("/v3") or request.url.path in {"/healthz", "/readyz", "/metrics", "/openapi.json"}:
+    if is_api(request.url.path) or request.url.path in {"/healthz", "/readyz", "/metrics", "/openapi.json"}:
         return False
     accept = request.headers.get("accept", "")
     return "text/html" in accept or "hx-request" in request.headers or request.url.path in {"/login", "/login/link"}
@@ -141,7 +151,7 @@ def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
 
 def _is_v3(request: Request) -> bool:
     route = request.scope.get("route")
-    return request.url.path.startswith("/v3") and NATIVE not in (getattr(route, "tags", None) or [])
+    return is_api(request.url.path) and NATIVE not in (getattr(route, "tags", None) or [])
 
 
 def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any]]:

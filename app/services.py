@@ -14,6 +14,7 @@ from app.cluster.log_store.archive import Past, StateBeingPrepared, StateUnknown
 from app.config import Settings
 from app.db.database import Database
 from app.http.errors import BadRequestError, ForbiddenError, GoneError, NotLoggedInError, UnavailableError
+from app.http.paths import is_api
 from app.reports.executor.driver import PlanExecutor
 from app.reports.latest import LatestReports
 from app.reports.runner import ReportRunner
@@ -54,6 +55,11 @@ def services_of(request: Request) -> Services:
 def base_url_of(request: Request) -> str:
     """Return scheme and host as users see them. The guard has checked the host."""
     return services_of(request).settings.public_url or str(request.base_url).rstrip("/")
+
+
+def api_url_of(request: Request) -> str:
+    """Return the address below which the caller found `/v3`, so that the links of an answer keep its prefix."""
+    return f"{base_url_of(request)}{request.state.prefix}"
 
 
 def info_of(request: Request) -> RequestInfo:
@@ -180,7 +186,7 @@ class Requires:
                 error=text.removeprefix("This ").removesuffix("."),
             )
             raise ForbiddenError(text, error_code=40301)
-        if not request.url.path.startswith("/v3"):  # REST declares the parameters in its routes
+        if not is_api(request.url.path):  # REST declares the parameters in its routes
             await self._travel(request)
         return Caller(principal, info)
 

@@ -30,6 +30,8 @@ Catalogue = Mapping[str, str]
 """The sentences of a language by their English: by the singular and by the plural, if there is one."""
 
 _STORED_MAX: Final = 4_000
+_NESTED_MAX: Final = 6
+"""How deep sentences lie in each other: the advice of a report has one with five remedies, each in the one before."""
 _OWN_LETTERS: Final = 4
 _FULL_STOPS: Final = ("。", "！", "？", "；")  # noqa: RUF001  # of full width
 _VALUE: Final = re.compile(r"%\((\w+)\)[sd]")
@@ -87,7 +89,7 @@ def recognised(english: str) -> Text:
 
     Values of several words are recognised too, names are not; what is in no catalogue stays as it is.
     """
-    return _made(lambda catalogue: _recognised(catalogue, english, 3) if catalogue else english)
+    return _made(lambda catalogue: _recognised(catalogue, english, _NESTED_MAX) if catalogue else english)
 
 
 def pattern_of(message: str) -> Any:

@@ -28,6 +28,7 @@ from app.cluster.log_store.recorder import Limits
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.error_responses import ErrorResponses
+from app.http.compression import Compression
 from app.http.errors import ApiError
 from app.http.server import WebServer, connections_allowed, listen
 from app.http.templating import static_files
@@ -198,6 +199,7 @@ def create_app(
             Middleware(StartupGate, startup=startup),
             Middleware(Guard, security=services.security, settings=settings, slots=slots),
             Middleware(Negotiation),
+            Middleware(Compression),
         ],
         exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(error_responses)),
     )
@@ -255,6 +257,7 @@ async def _stop(services: Services, retention: AuditRetention, lake: LakeKeeper 
     await retention.stop()
     if lake is not None:
         await lake.stop()
+    await services.actions.long_elections.stop()
     await services.plans.stop()
     await services.schedules.stop()
     await services.upkeep.stop()

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli import cluster_commands, record_commands, report_commands
+from app.cli import cluster_commands, context_commands, record_commands, report_commands
 from app.cli.options import CommandConfig, JsonOption
 
 app = typer.Typer(
     name="conclave",
     help="A control plane for Apache Kafka: quorum nodes, the dashboard and its tools.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 quorum = typer.Typer(help="Show the quorum and change its voters.", no_args_is_help=True)
@@ -25,6 +24,7 @@ app.add_typer(quorum, name="quorum")
 record_commands.add_to(app)
 cluster_commands.add_to(app)
 report_commands.add_to(app)
+context_commands.add_to(app)
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """The class of all usage errors. Typer exports only its subclasses."""

@@ -12,10 +12,18 @@ from app.cli.options import JsonOption
 
 reports = typer.Typer(help="Run placement reports.", no_args_is_help=True)
 
-UrlOption = Annotated[str, typer.Option(help="Address of the web process.")]
-TokenOption = Annotated[str | None, typer.Option(help="API token; default: CONCLAVE_ADMIN_TOKEN in the environment.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(help="Address of the web process; default: that of the context, else http://127.0.0.1:8080."),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(help="API token; default: that of the context, else CONCLAVE_ADMIN_TOKEN in the environment."),
+]
+ContextOption = Annotated[
+    str | None, typer.Option("--context", help="A context by name; default: the current one (conclave context use).")
+]
 ReportId = Annotated[int, typer.Argument(metavar="REPORT", min=1, help="Id of the report, as `list` shows it.")]
-URL = "http://127.0.0.1:8080"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,8 +33,9 @@ def add_to(app: typer.Typer) -> None:
 
 @reports.command("run")
 def reports_run(
-    url: UrlOption = URL,
+    url: UrlOption = None,
     token: TokenOption = None,
+    context: ContextOption = None,
     topics: Annotated[str, typer.Option(metavar="PREFIX", help="Only topics whose names start so.")] = "",
     checkpoint: Annotated[
         Path | None,
@@ -53,40 +62,55 @@ def reports_run(
 
         report_checkpoint(checkpoint, out, as_json=as_json)
         return
-    from app.cli.reports_run import WebReports, run_report
+    from app.cli.reports_run import run_report
+    from app.cli.web_process import WebProcess
 
-    raise typer.Exit(run_report(WebReports(url, token), topics, wait=wait, as_json=as_json))
+    raise typer.Exit(run_report(WebProcess.chosen(url, token, context), topics, wait=wait, as_json=as_json))
 
 
 @reports.command("list")
 def reports_list(
-    url: UrlOption = URL,
+    url: UrlOption = None,
     token: TokenOption = None,
+    context: ContextOption = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Number of newest reports to show.")] = 20,
     *,
     as_json: JsonOption = False,
 ) -> None:
     """List the reports, newest first."""
-    from app.cli.reports_run import WebReports, list_reports
+    from app.cli.reports_run import list_reports
+    from app.cli.web_process import WebProcess
 
-    list_reports(WebReports(url, token), limit, as_json=as_json)
+    list_reports(WebProcess.chosen(url, token, context), limit, as_json=as_json)
 
 
 @reports.command("show")
 def reports_show(
-    report: ReportId, url: UrlOption = URL, token: TokenOption = None, *, as_json: JsonOption = False
+    report: ReportId,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    *,
+    as_json: JsonOption = False,
 ) -> None:
     """Show a report's verdict; with --json, all of it. The exit code is 1 if it has failed."""
-    from app.cli.reports_run import WebReports, show_report
+    from app.cli.reports_run import show_report
+    from app.cli.web_process import WebProcess
 
-    raise typer.Exit(show_report(WebReports(url, token), report, as_json=as_json))
+    raise typer.Exit(show_report(WebProcess.chosen(url, token, context), report, as_json=as_json))
 
 
 @reports.command("cancel")
 def reports_cancel(
-    report: ReportId, url: UrlOption = URL, token: TokenOption = None, *, as_json: JsonOption = False
+    report: ReportId,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    *,
+    as_json: JsonOption = False,
 ) -> None:
     """Cancel a running report, whichever web process runs it."""
-    from app.cli.reports_run import WebReports, cancel_report
+    from app.cli.reports_run import cancel_report
+    from app.cli.web_process import WebProcess
 
-    cancel_report(WebReports(url, token), report, as_json=as_json)
+    cancel_report(WebProcess.chosen(url, token, context), report, as_json=as_json)

@@ -118,6 +118,8 @@ class Groups:
     def __init__(self, clients: BrokerClients, image: Callable[[], MetadataImage]) -> None:
         self._clients = clients
         self._image = image
+        self.changes = 0
+        """How many changes of groups this process has made: what was read before one of them is no longer shown."""
         self._history = LagHistory()
         self._lists = BrokerAnswers[int, tuple[GroupListing, ...]](self._ask_lists)
         self._details = BrokerAnswers[str, GroupDetail](self._ask_details)
@@ -212,6 +214,7 @@ class Groups:
 
     def forget(self, group_id: str) -> None:
         """Forget what a change of the group has made wrong."""
+        self.changes += 1
         self._lists.forget(list(self._image().cluster.brokers))
         self._details.forget([group_id])
         self._history.forget(group_id)

@@ -52,7 +52,7 @@ class Session(Base):
 
 
 class ApiToken(Base):
-    """A token for programs: `Authorization: Bearer …`. `hint` is its beginning, to distinguish tokens.
+    """A token for programs, sent as Bearer or as Basic with its name. `hint` is its beginning, to distinguish tokens.
 
     `maker_id` is the user who created it, `parent_id` the token that did. It is valid only with its maker, and its
     rights never exceed its maker's present rights. Only the token of the environment has neither.

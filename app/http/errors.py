@@ -245,7 +245,7 @@ _V3: Final[dict[ErrorCode, tuple[int, int]]] = {
     C.SECURITY_DISABLED: (400, 40002),
     C.TOPIC_DELETION_DISABLED: (400, 40002),
     C.UNKNOWN_SERVER_ERROR: (400, 40002),
-    C.INVALID_REPLICA_ASSIGNMENT: (500, 50002),
+    C.INVALID_REPLICA_ASSIGNMENT: (400, 40002),
     C.THROTTLING_QUOTA_EXCEEDED: (429, 42901),
     C.BROKER_NOT_AVAILABLE: (503, 50302),
     C.BROKER_ID_NOT_REGISTERED: (404, 404),
@@ -270,6 +270,21 @@ _OURS: Final[dict[ErrorCode, int]] = {
     C.SECURITY_DISABLED: 400,
     C.TOPIC_DELETION_DISABLED: 409,
     C.INVALID_REPLICA_ASSIGNMENT: 400,
+    C.OFFSET_OUT_OF_RANGE: 400,
+    C.OFFSET_METADATA_TOO_LARGE: 400,
+    C.INVALID_TIMESTAMP: 400,
+    C.INVALID_RECORD: 400,
+    C.UNSUPPORTED_COMPRESSION_TYPE: 400,
+    C.MESSAGE_TOO_LARGE: 413,
+    C.RECORD_LIST_TOO_LARGE: 413,
+    C.LOG_DIR_NOT_FOUND: 404,
+    C.UNKNOWN_CONTROLLER_ID: 404,
+    C.REBALANCE_IN_PROGRESS: 409,
+    C.FENCED_INSTANCE_ID: 409,
+    C.INELIGIBLE_REPLICA: 409,
+    C.INCONSISTENT_VOTER_SET: 409,
+    C.STALE_BROKER_EPOCH: 409,
+    C.OPERATION_NOT_ATTEMPTED: 409,
     C.REASSIGNMENT_IN_PROGRESS: 409,
     C.NO_REASSIGNMENT_IN_PROGRESS: 404,
     C.PREFERRED_LEADER_NOT_AVAILABLE: 409,
@@ -313,7 +328,7 @@ def status_of(code: ErrorCode, *, v3: bool) -> tuple[int, int]:
     """Return (HTTP status, error_code) of a Kafka error; `v3` says whether REST v3 has the endpoint.
 
     A retriable error that REST v3 would answer with 500 is 503 or 504 here, so that programs wait and retry. Its
-    error_code remains Confluent's 50003.
+    error_code remains Confluent's 50003. A fault of the caller is never 500, though REST v3 has such cases.
     """
     if v3 and code in _V3:
         return _V3[code]

@@ -1,15 +1,39 @@
-"""Path segments that stay percent-encoded until the route has matched: ids of groups, their members and transactions.
+"""Paths of the API: its second prefix, and segments that stay percent-encoded until the route has matched.
 
-Such an id may have any characters, also `/`, a line break, or be `.`: after decoding, the path would be another one.
-Their routes decode the segment themselves.
+Confluent Server has REST v3 under `/kafka`, the proxy has it at the root: each path of the API answers under both.
+
+Ids of groups, their members and transactions may have any characters, also `/`, a line break, or be `.`: after
+decoding, the path would be another one. Their routes decode the segment themselves.
 """
 
 from typing import Final
 from urllib.parse import quote, unquote
 
+from starlette.types import Scope
+
+API: Final = "/v3"
+PREFIX: Final = "/kafka"
 _GROUPS: Final = "consumer-groups"
 _WITH_IDS: Final = frozenset({_GROUPS, "transactions"})
 _PREFIX_LENGTH: Final = 5  # of ["", "v3", "clusters", CLUSTER, "consumer-groups"]
+
+
+def strip_prefix(scope: Scope) -> str:
+    """Remove the prefix from the path of a request to the API, and return it; else return nothing.
+
+    A prefix with percent-encoded letters is not recognised: the path would be another one to a proxy.
+    """
+    raw: bytes = scope["raw_path"]
+    if not is_api(scope["path"].removeprefix(PREFIX)) or not raw.startswith(PREFIX.encode() + b"/"):
+        return ""
+    scope["path"] = scope["path"].removeprefix(PREFIX)
+    scope["raw_path"] = raw.removeprefix(PREFIX.encode())
+    return PREFIX
+
+
+def is_api(path: str) -> bool:
+    """Return whether a path without the prefix is one of the API."""
+    return path == API or path.startswith(f"{API}/")
 
 
 def encoded_segments(segments: list[str]) -> frozenset[int]:

@@ -19,6 +19,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from app.http.compression import BYTES_MIN, STATIC_LEVEL, accepts_gzip, gzipped, weak
+from app.http.entity_tags import is_among
 from app.http.errors import NotFoundError
 from app.texts import gettext, ngettext, shown
 
@@ -66,6 +68,7 @@ class StaticFiles:
 
     def __init__(self) -> None:
         self._files: dict[str, StaticFile] = {}
+        self._compressed: dict[str, bytes] = {}
         for path in sorted(folder("static").iterdir()):
             if path.is_file() and not path.name.startswith("."):
                 self._add(path.name, path.read_bytes())
@@ -87,6 +90,15 @@ class StaticFiles:
         """Return the file's URL with its digest. Raises KeyError for an unknown name."""
         return f"/static/{name}?v={self._files[name].digest}"
 
+    def _packed(self, request: Request, file: StaticFile) -> bytes | None:
+        """Return the file compressed, once for all requests; None where the client or the size forbids it."""
+        is_text = file.media_type.startswith(("text/", "image/svg")) and len(file.content) >= BYTES_MIN
+        if not is_text or not accepts_gzip(request.headers.get("accept-encoding", "")):
+            return None
+        if file.digest not in self._compressed:
+            self._compressed[file.digest] = gzipped(file.content, STATIC_LEVEL)
+        return self._compressed[file.digest]
+
     def router(self) -> APIRouter:
         """Return the route that serves the files."""
         router = APIRouter()
@@ -96,14 +108,17 @@ class StaticFiles:
             found = self._files.get(name)
             if found is None:
                 raise NotFoundError("There is no such file.")
-            etag = f'"{found.digest}"'
+            etag, packed = f'"{found.digest}"', self._packed(request, found)
             headers = {
-                "ETag": etag,
+                "ETag": etag if packed is None else weak(etag),
                 "Cache-Control": FOREVER if request.query_params.get("v") == found.digest else REVALIDATE,
+                "Vary": "Accept-Encoding",
             }
-            if request.headers.get("if-none-match") == etag:
+            if is_among(etag, request.headers.get("if-none-match")):
                 return Response(status_code=304, headers=headers)
-            return Response(found.content, media_type=found.media_type, headers=headers)
+            if packed is not None:
+                headers["Content-Encoding"] = "gzip"
+            return Response(packed or found.content, media_type=found.media_type, headers=headers)
 
         return router
 

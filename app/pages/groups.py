@@ -9,15 +9,14 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from markupsafe import Markup
 
 from app.cluster.groups import GroupLag, GroupList, ListedGroup, check_group_id
-from app.cluster.lag_history import LagTrend
 from app.http.errors import NotFoundError
 from app.http.locations import htmx_push
-from app.pages.frame import duration, number, page_items, page_of, render, whole_number
+from app.pages.frame import number, page_items, page_of, render, whole_number
 from app.pages.group_links import group_path
-from app.pages.placement_charts import sparkline
+from app.pages.lag_trend import TrendView, trend_view
+from app.pages.shared_parts import shared
 from app.services import Reader, services_of
 from app.texts import phrase, phrases, sentence_of
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
@@ -44,17 +43,7 @@ STATES: Final = (
     phrase("Dead"),
 )
 TYPE_TEXTS: Final = (phrase("classic"), phrase("consumer"), phrase("share"), phrase("streams"))
-MINUS: Final = "\N{MINUS SIGN}"
 NO_LAG: Final = GroupLag.unknown()
-
-
-@dataclass(frozen=True, slots=True)
-class TrendView:
-    """The lag over the last minutes: a line, and how it has changed, in words."""
-
-    line: Markup | None
-    text: str
-    tone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +197,6 @@ def type_text(group_type: str) -> str:
     return next((each for each in TYPE_TEXTS if each == group_type.lower()), group_type.lower()) or phrase("unknown")
 
 
-def trend_view(trend: LagTrend) -> TrendView:
-    """Return the lag over the last minutes; without two samples there is nothing to say."""
-    change = trend.change
-    if change is None:
-        return TrendView(None, "", "")
-    over = duration(int(trend.span.total_seconds() * 1000))
-    by = f"{'+' if change > 0 else MINUS}{number(abs(change))}"
-    text = (
-        phrase("%(change)s in %(time)s", change=by, time=over)
-        if change
-        else phrase("unchanged for %(time)s", time=over)
-    )
-    return TrendView(sparkline([each.lag for each in trend.samples]), text, "warn" if change > 0 else "")
-
-
 def group_row(listed: ListedGroup, found: GroupLag) -> GroupRow:
     """Return one row. The state is the coordinator's newest, else that of the list."""
     detail = found.detail.value
@@ -341,6 +315,7 @@ async def groups(request: Request, _caller: Reader) -> Response:
 
 
 @router.get("/fragments/groups")
+@shared
 async def groups_fragment(request: Request, _caller: Reader) -> Response:
     """Return the list without its frame. A search changes the address too, so that it can be shared."""
     view = await groups_view(request, request.query_params)
@@ -487,6 +462,7 @@ async def group_page(request: Request, group_id: str, page: int) -> Response:
 
 
 @router.get("/groups/")
+@shared
 async def group_by_query(
     request: Request, _caller: Reader, group_id: Annotated[str, Query(alias="id")] = "", page: int = 1
 ) -> Response:
@@ -495,6 +471,7 @@ async def group_by_query(
 
 
 @router.get("/groups/{name}")
+@shared
 async def group(request: Request, _caller: Reader, name: str, page: int = 1) -> Response:
     """Return the page of a group."""
     return await group_page(request, name, page)

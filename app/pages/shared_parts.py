@@ -2,8 +2,9 @@
 
 After a change every open page fetches its live parts again (live.js, with the header X-Live). A handler marked with
 `shared` makes one answer for all readers who would get the same bytes: those with the same address, rights, language,
-theme and columns, at the same stamp of the metadata. Their rights are checked before, for each request. The answer is
-made for a reader without a name, a session or messages; the CSRF token of each reader is put in afterwards.
+theme and columns, at the same stamp of the metadata and after the same changes of groups, which the metadata does not
+have. Their rights are checked before, for each request. The answer is made for a reader without a name, a session or
+messages; the CSRF token of each reader is put in afterwards.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ HEADER: Final = "x-live"
 ANSWERS_MAX: Final = 64
 BODY_BYTES_MAX: Final = 256 << 10
 FRESH_SECONDS: Final = 0.5
-"""How long an answer is given out: parts also show what brokers tell, which no stamp covers."""
+"""How long an answer is given out after its making began: parts also show what brokers tell, which no stamp covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class SharedParts:
 
     async def answer(self, request: Request, make: Callable[[Request], Coroutine[Any, Any, Response]]) -> Response:
         """Return the answer to a request, made now or for another reader. Raises what `make` raises."""
-        stamp, now = services_of(request).cluster.stamp, asyncio.get_running_loop().time()
+        cluster, now = services_of(request).cluster, asyncio.get_running_loop().time()
+        stamp = f"{cluster.stamp}-{cluster.groups.changes}"
         if stamp != self._stamp:
             self._stamp = stamp
             self._made.clear()

@@ -12,6 +12,7 @@ from app.cluster.groups import GroupLag, GroupList
 from app.pages.frame import counted, page_items, page_of, render
 from app.pages.group_links import group_path
 from app.pages.groups import list_notes, state_tone
+from app.pages.shared_parts import shared
 from app.pages.topic import known_topic
 from app.services import Reader, services_of
 from app.texts import phrase
@@ -77,6 +78,7 @@ class TopicGroupsView:
 
 
 @router.get("/topics/{name}/groups")
+@shared
 async def topic_groups(request: Request, _caller: Reader, name: str) -> Response:
     """Return the groups that read a topic."""
     cluster = services_of(request).cluster

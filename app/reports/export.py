@@ -23,24 +23,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.cluster.log_dirs import LogDirs
 from app.forked import run_all_forked
 from app.reports.image_columns import ImageColumns
 from app.reports.image_tables import broker_indexes, broker_table, topic_table
-from app.reports.sizes import directory_space, partition_sizes
+from app.reports.sizes import directory_space
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
 from kraft_core.image.trie_items import values_of
 from kraft_core.storage.files import replace_file
 
+if TYPE_CHECKING:
+    from app.cluster.log_dirs import LogDirs
+
 SCHEMA_VERSION = 1
 FILE_ROWS = 250_000
 """A new partitions file starts at the first topic after this many rows."""
-FILES_FORKED = 4
+FILES_FORKED = 2
 """The files that a forked process writes. Reading an image's objects copies their memory until the process ends."""
 
 BROKERS = pa.schema(
@@ -81,7 +83,7 @@ def export_image(
     image: MetadataImage,
     cluster_id: str,
     folder: Path,
-    log_dirs: Mapping[int, LogDirs] | None = None,
+    log_dirs: "Mapping[int, LogDirs] | None" = None,
     *,
     topic_prefix: str = "",
     processes: int = 1,
@@ -93,13 +95,12 @@ def export_image(
     a time; the caller must then be a process that may fork (see `app.reports.forked`). The image is immutable, so the
     caller may continue with newer ones. Raises FileExistsError if the folder exists, OSError if the disk is full.
     """
-    sizes = partition_sizes(image, log_dirs or {})
     space = directory_space(image, log_dirs or {})
     folder.mkdir(parents=True)
     chosen = (topic for topic in values_of(image.topics.by_id) if topic.name.startswith(topic_prefix))
     topics = sorted(chosen, key=lambda topic: topic.name)
     index_of = broker_indexes(image, topics)
-    columns = ImageColumns(image, index_of, sizes)
+    columns = ImageColumns(image, index_of, log_dirs or {})
     files = _partition_files(topics)
     write = partial(_write_partitions, columns, folder)
     if processes > 1 and len(files) > 1:

@@ -132,19 +132,20 @@ class Leadership:
         self._moved: defaultdict[int, dict[int, int]] = defaultdict(dict)
         """By broker and group: the partitions that the broker leads and did not lead at first."""
         self._room: dict[int, dict[int, int]] = {}
-        """By broker and next broker: the number of partitions that can go there."""
+        """By broker and next broker: the number of partitions that can go there, if there are any."""
         self._ways: defaultdict[int, defaultdict[int, _Way]] = defaultdict(lambda: defaultdict(_Way))
         """By broker and next broker: the groups that can go there. Groups used up are removed when met."""
         self._read: set[int] = set()
         """The brokers whose ways have the groups that they lead at first."""
-        self._arrived: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._arrived: defaultdict[int, list[tuple[Sequence[int], int]]] = defaultdict(list)
+        """By broker whose room is not read yet: what has come since, by the brokers that can lead it."""
 
     def next_brokers(self, broker: int) -> dict[int, int]:
         """Return how many partitions of a broker each other broker can take over."""
         if broker not in self._room:
             self._room[broker] = self._groups.room(broker)
-            for group, count in self._arrived.pop(broker, ()):
-                self._open(broker, group, count)
+            for options, count in self._arrived.pop(broker, ()):
+                self._open(broker, options, count)
         return self._room[broker]
 
     def _held(self, broker: int, group: int) -> int:
@@ -159,25 +160,31 @@ class Leadership:
         else:
             self._moved[broker][group] = count
 
-    def _add(self, broker: int, group: int, count: int) -> None:
+    def _add(self, broker: int, group: int, options: Sequence[int], count: int) -> None:
         held = self._held(broker, group)
         self._hold(broker, group, held + count)
         if not held:
-            for other in self._groups.options(group):
+            ways = self._ways[broker]
+            for other in options:
                 if other != broker:
-                    self._ways[broker][other].add(group)
+                    ways[other].add(group)
         if broker in self._room:
-            self._open(broker, group, count)
+            self._open(broker, options, count)
         else:
-            self._arrived[broker].append((group, count))
+            self._arrived[broker].append((options, count))
 
-    def _open(self, broker: int, group: int, count: int) -> None:
+    def _open(self, broker: int, options: Sequence[int], count: int) -> None:
         room = self._room[broker]
-        for other in self._groups.options(group):
+        for other in options:
             if other != broker:
-                room[other] = room.get(other, 0) + count
+                total = room.get(other, 0) + count
+                if total:
+                    room[other] = total
+                else:
+                    del room[other]
 
-    def _take(self, broker: int, to: int, count: int) -> list[tuple[int, int]]:
+    def _take(self, broker: int, to: int, count: int) -> list[tuple[int, Sequence[int], int]]:
+        """Take leaders that can go from the broker to another one: groups, the brokers able, and how many."""
         ways = self._ways[broker]
         if broker not in self._read:
             self._read.add(broker)
@@ -189,9 +196,10 @@ class Leadership:
             held = self._held(broker, group)
             some = min(count, held)
             if some:
-                taken.append((group, some))
+                options = self._groups.options(group)
+                taken.append((group, options, some))
                 self._hold(broker, group, held - some)
-                self._open(broker, group, -some)
+                self._open(broker, options, -some)
                 count -= some
             if some == held:
                 way.drop_last()
@@ -201,8 +209,8 @@ class Leadership:
         """Move `count` leaders from each broker of the path to the next one."""
         taken = [self._take(one, other, count) for one, other in pairwise(path)]
         for broker, groups in zip(path[1:], taken, strict=True):
-            for group, some in groups:
-                self._add(broker, group, some)
+            for group, options, some in groups:
+                self._add(broker, group, options, some)
         self.loads[path[0]] -= count
         self.loads[path[-1]] += count
 
@@ -230,23 +238,25 @@ class Leadership:
 
     def _shortest(self, over: list[int], limit: int) -> tuple[list[int], list[int]]:
         """Return a shortest path from the fullest brokers to the emptiest one, or the brokers that can be reached."""
-        before = dict.fromkeys(sorted(over, key=lambda broker: (-self.loads[broker], broker)), -1)
+        loads = self.loads
+        before = dict.fromkeys(sorted(over, key=lambda broker: (-loads[broker], broker)), -1)
         level = list(before)
+        unseen = set(range(len(loads))).difference(before)
+        ends = {broker for broker in unseen if loads[broker] < limit}
         while level:
             for broker in level:
-                open_to = [other for other, count in self.next_brokers(broker).items() if count > 0]
-                ends = [other for other in open_to if self.loads[other] < limit and other not in before]
-                if ends:
-                    path = [min(ends, key=lambda other: (self.loads[other], other)), broker]
+                room = self.next_brokers(broker)
+                if not ends.isdisjoint(room):
+                    path = [min(ends.intersection(room), key=lambda other: (loads[other], other)), broker]
                     while before[path[-1]] >= 0:
                         path.append(before[path[-1]])
                     return path[::-1], []
-            reached = []
+            reached: list[int] = []
             for broker in level:
-                for other, count in sorted(self.next_brokers(broker).items()):
-                    if count > 0 and other not in before:
-                        before[other] = broker
-                        reached.append(other)
+                found = sorted(unseen.intersection(self.next_brokers(broker)))
+                before.update(dict.fromkeys(found, broker))
+                reached += found
+                unseen.difference_update(found)
             level = reached
         return [], sorted(before)
 

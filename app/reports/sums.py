@@ -31,33 +31,51 @@ def grouped(keys: Sequence[npt.NDArray[np.integer]], values: Sequence[npt.NDArra
     for width in widths:
         possible *= width
     if possible >= PACKED_MAX:
-        return _sorted(keys, values, np.lexsort(keys[::-1]))
+        return _unpacked(keys, values)
     packed = np.zeros(len(keys[0]), np.int64)
     for column, low, width in zip(keys, lows, widths, strict=True):
         packed = packed * width + (column.astype(np.int64) - low)
-    if possible > DENSE_MAX:
-        return _sorted(keys, values, np.argsort(packed, kind="stable"))
-    counts = np.bincount(packed, minlength=possible)
-    found = np.flatnonzero(counts)
-    sums = [counts] if values is None else [_added(packed, column, possible) for column in values]
+    found, sums = _sorted(packed, values) if possible > DENSE_MAX else _counted(packed, values, possible)
     columns: list[Longs] = []
     rest = found
     for low, width in zip(lows[::-1], widths[::-1], strict=True):
         columns.append(rest % width + low)
         rest = rest // width
-    return np.stack([*columns[::-1], *(each[found] for each in sums)]).astype(kind, copy=False)
+    return np.stack([*columns[::-1], *sums]).astype(kind, copy=False)
 
 
-def _added(packed: Longs, values: npt.NDArray[np.integer], possible: int) -> Longs:
-    total = np.zeros(possible, np.int64)
-    if values.any():
-        np.add.at(total, packed, values)
-    return total
+def _counted(
+    packed: Longs, values: Sequence[npt.NDArray[np.integer]] | None, possible: int
+) -> tuple[Longs, list[Longs]]:
+    """Return the distinct keys and their sums, from an array of all possible keys."""
+    counts = np.bincount(packed, minlength=possible)
+    found = np.flatnonzero(counts)
+    if values is None:
+        return found, [counts[found]]
+    sums = []
+    for column in values:
+        total = np.zeros(possible, np.int64)
+        if column.any():
+            np.add.at(total, packed, column)
+        sums.append(total[found])
+    return found, sums
 
 
-def _sorted(
-    keys: Sequence[npt.NDArray[np.integer]], values: Sequence[npt.NDArray[np.integer]] | None, order: Longs
-) -> Table:
+def _sorted(packed: Longs, values: Sequence[npt.NDArray[np.integer]] | None) -> tuple[Longs, list[Longs]]:
+    """Return the distinct keys and their sums. Keys alone are sorted several times faster than with their order."""
+    if values is None:
+        packed.sort()
+        starts = np.flatnonzero(np.diff(packed, prepend=-1))
+        return packed[starts], [np.diff(starts, append=len(packed))]
+    order = np.argsort(packed)
+    packed = packed[order]
+    starts = np.flatnonzero(np.diff(packed, prepend=-1))
+    return packed[starts], [np.add.reduceat(column[order], starts, dtype=np.int64) for column in values]
+
+
+def _unpacked(keys: Sequence[npt.NDArray[np.integer]], values: Sequence[npt.NDArray[np.integer]] | None) -> Table:
+    """Return the table of keys that do not fit into one number together."""
+    order = np.lexsort(keys[::-1])
     columns = [column[order] for column in keys]
     changed = np.ones(len(order), bool)
     changed[1:] = False

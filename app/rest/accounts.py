@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
+from starlette.datastructures import URL
 
 from app.db.models import ApiToken, AuditEvent, User
 from app.error_responses import NATIVE
@@ -25,7 +26,7 @@ from app.rest.schemas.accounts import (
 )
 from app.security import audit
 from app.security.accounts import OpenSession
-from app.services import Admin, ServicesDep, base_url_of
+from app.services import Admin, ServicesDep, api_url_of, base_url_of
 
 router = APIRouter(prefix="/v3", tags=[NATIVE, "accounts"], route_class=JsonRoute)
 
@@ -39,7 +40,7 @@ def _at(moment: dt.datetime | None) -> str | None:
 
 def _metadata(request: Request, *path: str) -> dict[str, Any]:
     quoted = (quote(part, safe="") for part in path)
-    return {"self": "/".join((base_url_of(request), "v3", *quoted)), "resource_name": None}
+    return {"self": "/".join((api_url_of(request), "v3", *quoted)), "resource_name": None}
 
 
 def _user(request: Request, user: User) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def _user(request: Request, user: User) -> dict[str, Any]:
 
 
 def _list(request: Request, kind: str, path: str, data: list[dict[str, Any]], following: str | None = None) -> Response:
-    return answer(list_body(kind, f"{base_url_of(request)}/v3/{path}", data, following), None)
+    return answer(list_body(kind, f"{api_url_of(request)}/v3/{path}", data, following), None)
 
 
 def _removed(what: str, name: str, *, validate_only: bool) -> Response:
@@ -255,5 +256,9 @@ async def list_audit(
     events = await services.database.read(audit.events, wanted, page_size)
     following = None
     if len(events) == page_size:
-        following = str(request.url.include_query_params(before_id=events[-1].id))
+        following = str(
+            URL(f"{api_url_of(request)}{request.url.path}?{request.url.query}").include_query_params(
+                before_id=events[-1].id
+            )
+        )
     return _list(request, "ConclaveAuditEventList", "audit", [_event(event) for event in events], following)

@@ -1,6 +1,8 @@
 """ACLs, as REST v3 has them."""
 
+import re
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -9,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from app.cluster.acls import acls_of
-from app.http.errors import BadRequestError
+from app.http.errors import BadRequestError, FieldError, NotFoundError
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
@@ -17,7 +19,14 @@ from app.rest.schemas.acls import AclDataList, AclEntry, CreateAclBody, CreateAc
 from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
-from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
+from kraft_core.protocol.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    acl_words,
+    parse_acl_word,
+)
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["acls"], route_class=JsonRoute)
 
@@ -33,14 +42,27 @@ def _filter(
 ) -> AclFilter:
     """Return the filter of the query. A parameter that is absent or empty matches everything."""
     return AclFilter(
-        resource_type=parse_acl_word(ResourceType, resource_type, "resource_type", for_filter=True),
+        resource_type=_word(ResourceType, "ResourceType", resource_type),
         resource_name=resource_name or None,
-        pattern_type=parse_acl_word(PatternType, pattern_type, "pattern_type", for_filter=True),
+        pattern_type=_word(PatternType, "PatternType", pattern_type),
         principal=principal or None,
         host=host or None,
-        operation=parse_acl_word(AclOperation, operation, "operation", for_filter=True),
-        permission_type=parse_acl_word(AclPermissionType, permission, "permission", for_filter=True),
+        operation=_word(AclOperation, "Operation", operation),
+        permission_type=_word(AclPermissionType, "Permission", permission),
     )
+
+
+def _word(kind: type[IntEnum], name: str, text: str) -> int:
+    """Return the number of a word of a filter, in any case. Raises NotFoundError in REST v3's words."""
+    words = acl_words(kind, for_filter=True)
+    if text.upper() not in words:
+        raise NotFoundError(
+            f"The valid values for {name} do not include '{text}'",
+            errors=(
+                FieldError("?" + re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower(), f"allowed: {', '.join(words)}"),
+            ),
+        )
+    return kind[text.upper()]
 
 
 FilterDep = Annotated[AclFilter, Depends(_filter)]

@@ -1,5 +1,7 @@
 """The endpoints of the JSON API, one router a subject."""
 
+from functools import lru_cache
+
 from fastapi import FastAPI
 
 from app.rest import (
@@ -11,6 +13,7 @@ from app.rest import (
     controllers,
     delegation_tokens,
     deletions,
+    elections,
     features,
     groups,
     health,
@@ -29,6 +32,7 @@ from app.rest import (
     transactions,
     voters,
 )
+from app.rest.openapi import describe
 
 ROUTERS = tuple(
     subject.router
@@ -41,6 +45,7 @@ ROUTERS = tuple(
         configs,
         topics,
         partitions,
+        elections,
         groups,
         transactions,
         topic_records,
@@ -63,6 +68,9 @@ ROUTERS = tuple(
 
 
 def include(app: FastAPI) -> None:
-    """Add every endpoint to the application."""
+    """Add every endpoint to the application, and their description at `/openapi.json`."""
     for router in ROUTERS:
         app.include_router(router)
+    app.openapi = lru_cache(maxsize=1)(  # type: ignore[method-assign]  # FastAPI documents this way
+        lambda: describe(app, [route for router in ROUTERS for route in router.routes])
+    )

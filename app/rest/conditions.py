@@ -7,6 +7,7 @@ import msgspec
 from fastapi import Header, Request
 from fastapi.responses import Response
 
+from app.http.entity_tags import is_among
 from app.http.errors import PreconditionFailedError
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
@@ -25,20 +26,15 @@ def topic_etag(image: MetadataImage, topic: TopicImage) -> str:
 
 def check_if_match(if_match: str | None, etag: str) -> None:
     """Raise PreconditionFailedError when If-Match names another state of the resource."""
-    if if_match is not None and if_match.strip() != "*" and etag not in _tags(if_match):
+    if if_match is not None and not is_among(etag, if_match):
         raise PreconditionFailedError("The topic has changed since it was read; read it again.", headers={"ETag": etag})
 
 
 def is_not_modified(request: Request, etag: str) -> bool:
     """Report whether the client already has this state (If-None-Match)."""
-    given = request.headers.get("if-none-match")
-    return given is not None and (given.strip() == "*" or etag in _tags(given))
+    return is_among(etag, request.headers.get("if-none-match"))
 
 
 def not_modified(etag: str) -> Response:
     """Return 304."""
     return Response(status_code=304, headers={"ETag": etag})
-
-
-def _tags(header: str) -> set[str]:
-    return {tag.strip().removeprefix("W/") for tag in header.split(",")}

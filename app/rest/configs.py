@@ -312,6 +312,7 @@ async def list_all_broker_configs(view: ViewDep, page: PageDep, _caller: Reader)
 
 
 def _add_routes(
+    subject: str,
     path: str,
     models: tuple[type[BaseModel], type[BaseModel]],
     find_resource: Callable[..., Awaitable[ConfigResource]],
@@ -319,10 +320,12 @@ def _add_routes(
 ) -> None:
     """Add the five operations on the configs of a resource. `models`: of one config, and of a list.
 
+    Their ids contain the `subject`.
+
     The caller's role is checked before the resource is looked up.
     """
 
-    @router.get(path, responses={200: {"model": models[1]}})
+    @router.get(path, operation_id=f"list_{subject}_configs", responses={200: {"model": models[1]}})
     async def list_configs(
         _caller: Reader, resource: Annotated[ConfigResource, Depends(find_resource)], page: PageDep
     ) -> Response:
@@ -331,14 +334,14 @@ def _add_routes(
             f"{resource.kind.kind}List", resource.entries(), lambda entry: entry.name, resource.config_data
         )
 
-    @router.get(path + "/{name}", responses={200: {"model": models[0]}})
+    @router.get(path + "/{name}", operation_id=f"get_{subject}_config", responses={200: {"model": models[0]}})
     async def get_config(
         name: str, _caller: Reader, resource: Annotated[ConfigResource, Depends(find_resource)]
     ) -> Response:
         """Describe one config."""
         return answer(resource.config_data(resource.find(name)), resource.view.offset)
 
-    @router.put(path + "/{name}", status_code=204, responses=DRY_RUN)
+    @router.put(path + "/{name}", operation_id=f"set_{subject}_config", status_code=204, responses=DRY_RUN)
     async def set_config(
         name: str,
         body: UpdateConfigBody,
@@ -349,7 +352,7 @@ def _add_routes(
         """Set one config."""
         return await resource.alter_one(caller, AlterEntry(name=name, value=body.value), validate_only=validate_only)
 
-    @router.delete(path + "/{name}", status_code=204, responses=DRY_RUN)
+    @router.delete(path + "/{name}", operation_id=f"reset_{subject}_config", status_code=204, responses=DRY_RUN)
     async def reset_config(
         name: str,
         caller: Annotated[Caller, Depends(editor)],
@@ -359,7 +362,7 @@ def _add_routes(
         """Reset one config to its default."""
         return await resource.alter_one(caller, AlterEntry(name=name, operation="DELETE"), validate_only=validate_only)
 
-    @router.post(path + ":alter", status_code=204)
+    @router.post(path + ":alter", operation_id=f"alter_{subject}_configs", status_code=204)
     async def alter_configs(
         body: AlterBody,
         caller: Annotated[Caller, Depends(editor)],
@@ -373,16 +376,18 @@ def _add_routes(
 _EDITOR: Final = Requires(Role.EDITOR, "configs")
 _ADMIN: Final = Requires(Role.ADMIN, "configs")
 
-_add_routes("/topics/{topic_name}/configs", (TopicConfigData, TopicConfigDataList), topic_resource, _EDITOR)
-_add_routes("/brokers/{broker_id}/configs", (BrokerConfigData, BrokerConfigDataList), broker_resource, _ADMIN)
-_add_routes("/broker-configs", (ClusterConfigData, ClusterConfigDataList), cluster_resource, _ADMIN)
+_add_routes("topic", "/topics/{topic_name}/configs", (TopicConfigData, TopicConfigDataList), topic_resource, _EDITOR)
+_add_routes("broker", "/brokers/{broker_id}/configs", (BrokerConfigData, BrokerConfigDataList), broker_resource, _ADMIN)
+_add_routes("cluster", "/broker-configs", (ClusterConfigData, ClusterConfigDataList), cluster_resource, _ADMIN)
 _add_routes(
+    "group",
     "/consumer-groups/{consumer_group_id}/configs",
     (ConsumerGroupConfigData, ConsumerGroupConfigDataList),
     group_resource,
     _EDITOR,
 )
 _add_routes(
+    "client_metrics",
     "/client-metrics/{subscription_name}/configs",
     (ClientMetricsConfigData, ClientMetricsConfigDataList),
     client_metrics_resource,

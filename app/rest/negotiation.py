@@ -1,7 +1,7 @@
 """Content negotiation: the API reads and writes JSON. Anything else is refused before routing.
 
 - 406 and 415 for other media types, 400 for hostile paths.
-- HEAD is answered wherever GET is, except on the event stream, which does not end.
+- HEAD is answered wherever GET is. An event stream ends with its head.
 - Forms of pages take no query parameters: they have no `validate_only`, and must not ignore it.
 """
 
@@ -10,11 +10,11 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.errors import BadRequestError, NotAcceptableError, UnsupportedMediaTypeError
 from app.http.locations import NEXT
-from app.http.paths import encoded_segments, routed_path
+from app.http.paths import encoded_segments, is_api, routed_path
 from app.rest.routing import SAFE_METHODS
 from app.texts import phrase
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -25,6 +25,10 @@ STREAM_PATH: Final = "/metadata/watch"
 _HOSTILE: Final = re.compile(rb"%2f|%5c|%00|%0a|%0d", re.IGNORECASE)
 
 
+class _HeadSent(Exception):  # noqa: N818 - it ends an answer in parts, whose body nobody reads
+    pass
+
+
 class Negotiation:
     """ASGI middleware for requests under /v3 and for forms."""
 
@@ -33,26 +37,34 @@ class Negotiation:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request and pass it on. Raises ApiError, KafkaError INVALID_TOPIC_EXCEPTION."""
-        if scope["type"] == "http" and scope["path"].startswith("/v3"):
+        if scope["type"] == "http" and is_api(scope["path"]):
             headers = Headers(scope=scope)
             _check_path(scope)
             _check_accept(headers, is_stream=scope["path"].endswith(STREAM_PATH))
             _check_content_type(headers)
-            if scope["method"] == "HEAD" and not scope["path"].endswith(STREAM_PATH):
-                await self._head(scope, receive, send)
-                return
         elif scope["type"] == "http" and scope["method"] not in SAFE_METHODS and _has_parameters(scope):
             raise BadRequestError(
                 phrase("Bad Request: a form takes no query parameters; remove them from the address."),
                 code="unknown-parameter",
             )
-        await self._app(scope, receive, send)
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._head(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle HEAD as GET; the server omits the body. The metrics read the route from the original scope."""
         asked = {**scope, "method": "GET"}
+
+        async def send_head(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body" and message.get("more_body", False):
+                raise _HeadSent
+
         try:
-            await self._app(asked, receive, send)
+            await self._app(asked, receive, send_head)
+        except _HeadSent:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             scope["route"] = asked.get("route")
 

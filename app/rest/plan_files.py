@@ -21,7 +21,7 @@ router = APIRouter(
 
 
 @router.get("/reassign.json", response_class=FileResponse)
-async def get_reassignment(
+async def get_reassignment_file(
     _view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId
 ) -> FileResponse:
     """Return the default plan for `kafka-reassign-partitions --reassignment-json-file`."""

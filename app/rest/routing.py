@@ -1,4 +1,4 @@
-"""Rules of every JSON endpoint: query parameters must be known, and every change has a dry run.
+"""Rules of every JSON endpoint: query parameters must be known, reads can be sparse, every change has a dry run.
 
 A route refuses query parameters that it does not declare and repeated ones, so that a misspelt `validate_only` never
 deletes anything; a change refuses those of past states. A route that changes something must depend on `DryRun`: the
@@ -17,6 +17,7 @@ from pydantic import BeforeValidator
 
 from app.http.errors import ApiError, BadRequestError, FieldError, UnprocessableError
 from app.http.strict_json import json_documents
+from app.rest.fields import fields_parameter, members_of, narrowed, wanted_of
 from app.services import PAST_PARAMETERS
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -76,10 +77,20 @@ DryRun = Annotated[bool, Depends(dry_run)]
 class JsonRoute(APIRoute):
     """A route of the API that enforces the rules above."""
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Declare the route. A GET with a model of its answer also takes `fields`. Its function names the operation."""
+        options["operation_id"] = options.get("operation_id") or endpoint.__name__
+        answers = options.get("responses") or {}
+        model = answers.get(200, {}).get("model") if "GET" in (options.get("methods") or ()) else None
+        self._members = () if model is None else members_of(model)
+        if self._members:
+            options["dependencies"] = [*(options.get("dependencies") or ()), Depends(fields_parameter)]
+        super().__init__(path, endpoint, **options)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, preceded by the check of the query."""
         handle = super().get_route_handler()
-        needed = _all_of(self.dependant)
+        needed, members = _all_of(self.dependant), self._members
         names = {field.alias for each in needed for field in each.query_params}
         is_change = bool((self.methods or set()) - SAFE_METHODS)
         allowed = tuple(sorted(names - set(PAST_PARAMETERS) if is_change else names))
@@ -88,7 +99,9 @@ class JsonRoute(APIRoute):
 
         async def checked(request: Request) -> Response:
             check_query(request, allowed)
-            return await handle(request)
+            wanted = wanted_of(request, members) if members and request.query_params else None
+            response = await handle(request)
+            return response if wanted is None else narrowed(response, wanted)
 
         return checked
 

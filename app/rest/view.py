@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request
 from app.cluster.cluster import Cluster
 from app.http.errors import ApiError, GatewayTimeoutError, NotFoundError, UnavailableError
 from app.http.paths import segment_of
-from app.services import base_url_of, services_of, show_past
+from app.services import api_url_of, services_of, show_past
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
@@ -107,7 +107,7 @@ async def ready_view(request: Request, min_offset: int) -> View:
         min_offset, MIN_OFFSET_WAIT_MS
     ):
         raise GatewayTimeoutError(f"Offset {min_offset} was not committed within {MIN_OFFSET_WAIT_MS} ms.")
-    return View(cluster, cluster.image, cluster.cluster_id, cluster.observer.applied_offset, base_url_of(request))
+    return View(cluster, cluster.image, cluster.cluster_id, cluster.observer.applied_offset, api_url_of(request))
 
 
 async def now_view_of(request: Request, cluster_id: str, min_offset: MinOffset = -1) -> View:

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
 from app.http.errors import UNEXPECTED
+from app.http.paths import strip_prefix
 from app.security.forwarded import origin_of
 from app.security.guard import is_https
 from app.security.recorder import RequestInfo
@@ -72,6 +73,7 @@ class Edge:
         scope.setdefault("state", {}).update(
             request_id=request_id,
             info=RequestInfo(source=origin.address, request_id=request_id, user_agent=headers.get("user-agent", "")),
+            prefix=strip_prefix(scope),
             principal=None,
             csrf_token="",
         )

@@ -1,15 +1,19 @@
 """The guard before every request: Host, credentials, CSRF, body. Everything that is not open requires a caller.
 
 One ASGI middleware, so that no route can omit a check. In order: the Host header must be one of ours; a session cookie
-or a bearer token must name a caller, except on open paths; a change made with a cookie must come from our own pages and
+or an API token must name a caller, except on open paths; a change made with a cookie must come from our own pages and
 carry the token of its session; the body must be small and arrive in time, and JSON must be strict. The role that each
 route requires is checked later.
+
+A token is sent as Bearer, or on the API as Basic with its name as the user. Browsers keep Basic credentials and send
+them with requests of other sites too, so a change with them must not come from another site.
 """
 
 import asyncio
+import base64
 import re
 from contextlib import nullcontext
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
@@ -24,6 +28,7 @@ from app.http.errors import (
     NotLoggedInError,
     RequestTimeoutError,
 )
+from app.http.paths import is_api
 from app.http.strict_json import json_document, json_documents
 from app.security.forwarded import network_of
 from app.security.recorder import RequestInfo
@@ -95,7 +100,7 @@ class Guard:
         principal = None
         if not is_public(scope["path"]):  # open to everybody, even when the database is unavailable
             async with self._slots.lookup(source):
-                principal = await self._authenticate(headers, cookies, state["info"])
+                principal = await self._authenticate(scope, headers, cookies)
         state["principal"] = principal
         visitor = cookies.get(VISITOR_COOKIE) or new_token()
         by_cookie = principal is None or principal.session_id is not None
@@ -117,6 +122,8 @@ class Guard:
                 body = await _read_body(receive, headers, bytes_max, seconds, held)
                 if by_cookie:
                     await self._check_csrf(scope, headers, body, principal)
+                elif not headers["authorization"].lower().startswith("bearer "):
+                    await self._check_origin(scope, headers, principal)
                 _check_json(headers, body, scope["path"])
                 receive = _replay(body, receive)
             if principal is None:
@@ -138,28 +145,33 @@ class Guard:
                 phrase("This server does not answer for that host name; see the setting allowed_hosts.")
             )
 
-    async def _authenticate(self, headers: Headers, cookies: dict[str, str], info: RequestInfo) -> Principal | None:
-        """Return the caller. A wrong bearer token is an error; an ended session is an anonymous caller."""
+    async def _authenticate(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> Principal | None:
+        """Return the caller. A wrong token is an error; an ended session is an anonymous caller."""
         authorization = headers.get("authorization")
         if authorization is not None:
-            scheme, _, token = authorization.partition(" ")
-            return await self._security.principal_of_token(token.strip() if scheme.lower() == "bearer" else "", info)
+            key, token = _credentials(authorization, takes_basic=is_api(scope["path"]))
+            return await self._security.principal_of_token(token, scope["state"]["info"], key)
         session_id = cookies.get(SESSION_COOKIE)
         return await self._security.principal_of_session(session_id) if session_id else None
 
     async def _check_csrf(self, scope: Scope, headers: Headers, body: bytes, principal: Principal | None) -> None:
         """Raise ForbiddenError unless a change by cookie comes from our own pages and has the token of its session."""
+        await self._check_origin(scope, headers, principal)
         given = headers.get(CSRF_HEADER) or _form_field(headers, body, CSRF_FIELD)
-        cause = None
-        if not self._same_origin(scope, headers):
-            cause = phrase("The request comes from another site.")
-        elif not given or not same(given, scope["state"]["csrf_token"]):
+        if not given or not same(given, scope["state"]["csrf_token"]):
             cause = phrase("The form's token is missing or belongs to another session; load the page again.")
-        if cause is not None:
-            actor = principal.actor if principal else ANONYMOUS
-            info: RequestInfo = scope["state"]["info"]
-            await self._security.record(actor, "csrf", scope["path"], "denied", info, error=cause)
-            raise ForbiddenError(cause, code="csrf")
+            await self._refuse(scope, principal, cause)
+
+    async def _check_origin(self, scope: Scope, headers: Headers, principal: Principal | None) -> None:
+        """Raise ForbiddenError for a request of another site's page."""
+        if not self._same_origin(scope, headers):
+            await self._refuse(scope, principal, phrase("The request comes from another site."))
+
+    async def _refuse(self, scope: Scope, principal: Principal | None, cause: str) -> NoReturn:
+        actor = principal.actor if principal else ANONYMOUS
+        info: RequestInfo = scope["state"]["info"]
+        await self._security.record(actor, "csrf", scope["path"], "denied", info, error=cause)
+        raise ForbiddenError(cause, code="csrf")
 
     def _same_origin(self, scope: Scope, headers: Headers) -> bool:
         origin = headers.get("origin")
@@ -184,6 +196,22 @@ def is_public(path: str) -> bool:
 
 def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_PREFIXES)
+
+
+def _credentials(authorization: str, *, takes_basic: bool) -> tuple[str | None, str]:
+    """Return the name of the token, if the scheme has one, and its text, empty when it cannot be read."""
+    scheme, _, given = authorization.partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return None, given.strip()
+        case "basic" if takes_basic:
+            try:
+                key, _, secret = base64.b64decode(given.strip(), validate=True).decode().partition(":")
+            except ValueError:
+                return None, ""
+            return key, secret
+        case _:
+            return None, ""
 
 
 def _cookies(headers: Headers) -> dict[str, str]:

@@ -109,15 +109,15 @@ class Security(Recorder):
                 await self._database.write(accounts.touch_session, session_id, now)
         return principal
 
-    async def principal_of_token(self, token: str, info: RequestInfo) -> Principal:
-        """Return the caller of an API token.
+    async def principal_of_token(self, token: str, info: RequestInfo, key: str | None = None) -> Principal:
+        """Return the caller of an API token. `key`, if given, must be its name.
 
         Raises UnauthorizedError for a token that is unknown, revoked or expired, and TooManyRequestsError after too
         many of them from one source. A valid token is accepted whatever else came from its source.
         """
         now = self._clock()
         found = await self._database.read(api_tokens.principal_of_token, token, now)
-        if found is not None:
+        if found is not None and key in {None, found[0].name}:
             principal, stale = found
             if stale:
                 with contextlib.suppress(DatabaseUnavailableError):

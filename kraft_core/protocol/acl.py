@@ -121,12 +121,12 @@ def acl_words(kind: type[IntEnum], *, for_filter: bool = False) -> list[str]:
     return [each.name for each in kind if each.name not in left_out]
 
 
-def parse_acl_word(kind: type[IntEnum], text: str, field: str, *, for_filter: bool = False) -> int:
+def parse_acl_word(kind: type[IntEnum], text: str, field: str) -> int:
     """Return the number of a name such as TOPIC or topic; `field` is for the message.
 
     Raises KafkaError INVALID_REQUEST that lists the names allowed.
     """
-    words = acl_words(kind, for_filter=for_filter)
+    words = acl_words(kind)
     if text.upper() not in words:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{field} '{text[:50]}' is not one of {', '.join(words)}.")
     return kind[text.upper()]

@@ -10,7 +10,7 @@ from tests.simulator.__main__ import RUNNER
 from tests.simulator.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = 400
+SEEDS = 250
 
 pytestmark = pytest.mark.simulator
 

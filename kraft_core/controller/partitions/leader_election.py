@@ -6,6 +6,7 @@ Source: ReplicationControlManager.electLeaders, maybeBalancePartitionLeaders, ma
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kraft_core.controller.controller_result import ControllerResult, check_record_count
@@ -18,12 +19,14 @@ from kraft_core.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from kraft_core.controller.partitions.replication_control_manager import ReplicationControlManager
     from kraft_core.image.metadata_image import MetadataImage
     from kraft_core.protocol.messages import ElectLeadersRequest
     from kraft_core.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
+
+    _Elect = Callable[[int], PartitionChangeRecord]
 
 
 class ElectionType(IntEnum):
@@ -66,8 +69,9 @@ class LeaderElection:
         results = []
         for name, indexes in wanted:
             partitions = []
+            elect = self._elections_of(image, name, election)
             for index in indexes:
-                code, message = self._try_elect(image, name, index, election, records)
+                code, message = _try_elect(elect, index, records)
                 if code is ErrorCode.ELECTION_NOT_NEEDED and request.topic_partitions is None:
                     continue
                 partitions.append(
@@ -106,39 +110,51 @@ class LeaderElection:
             name = found.topic.name
             if not found.leaderless or not self._replication.configuration.unclean_leader_election_enabled(image, name):
                 continue
+            elect = self._elections_of(image, name, ElectionType.UNCLEAN)
             for index in found.leaderless:
                 if len(records) >= self._max_elections:
                     return ControllerResult(records, response=True)
-                self._try_elect(image, name, index, ElectionType.UNCLEAN, records)
+                _try_elect(elect, index, records)
         return ControllerResult(records, len(records) >= self._max_elections)
 
-    def _try_elect(
-        self, image: MetadataImage, name: str, index: int, election: ElectionType, records: list[MetadataRecord]
-    ) -> tuple[ErrorCode, str | None]:
-        try:
-            records.append(self._elect(image, name, index, election))
-        except KafkaError as error:
-            return error.code, error.message
-        return ErrorCode.NONE, None
-
-    def _elect(self, image: MetadataImage, name: str, index: int, election: ElectionType) -> PartitionChangeRecord:
+    def _elections_of(self, image: MetadataImage, name: str, election: ElectionType) -> _Elect:
+        """Return the function that elects the leader of a partition of this topic; it raises KafkaError if none is."""
         topic = image.topics.topic(name)
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
-        partition = topic.partitions.get(index)
-        if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+            return partial(_no_topic, name)
         is_preferred = election is ElectionType.PREFERRED
-        if partition.has_preferred_leader if is_preferred else partition.has_leader:
-            raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
-        builder = self._replication.builder(image, topic, index, partition)
-        builder.election = Election.PREFERRED if is_preferred else Election.UNCLEAN
-        record = builder.build()
-        if record is None:
-            raise KafkaError(
-                ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if is_preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-            )
-        return record
+        min_isr = self._replication.effective_min_isr(image, topic)
+
+        def elect(index: int) -> PartitionChangeRecord:
+            partition = topic.partitions.get(index)
+            if partition is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+            if partition.has_preferred_leader if is_preferred else partition.has_leader:
+                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+            builder = self._replication.builder(image, topic, index, partition, min_isr=min_isr)
+            builder.election = Election.PREFERRED if is_preferred else Election.UNCLEAN
+            record = builder.build()
+            if record is None:
+                raise KafkaError(
+                    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+                    if is_preferred
+                    else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+                )
+            return record
+
+        return elect
+
+
+def _no_topic(name: str, _index: int) -> PartitionChangeRecord:
+    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+
+
+def _try_elect(elect: _Elect, index: int, records: list[MetadataRecord]) -> tuple[ErrorCode, str | None]:
+    try:
+        records.append(elect(index))
+    except KafkaError as error:
+        return error.code, error.message
+    return ErrorCode.NONE, None
 
 
 def _indexes(image: MetadataImage, name: str) -> Iterable[int]:

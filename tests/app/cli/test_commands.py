@@ -1,6 +1,7 @@
 """`conclave …` as users type it: exit codes 0, 1 and 2, and one line for a failure."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -258,3 +259,13 @@ def test_the_web_process_loads_no_library_of_the_report_job() -> None:
     )
     outcome = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert outcome.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("conclave repo", ["reports"]), ("conclave context add --u", ["--url"])]
+)
+def test_the_shell_completes_commands_and_options(typed: str, completed: list[str]) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" ")), "_CONCLAVE_COMPLETE": "complete_bash"}
+    command = Path(sys.executable).with_name("conclave")
+    outcome = subprocess.run([command], env=os.environ | words, capture_output=True, text=True, timeout=60)
+    assert (outcome.returncode, outcome.stdout.split()) == (0, completed)

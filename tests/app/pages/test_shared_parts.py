@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from app.pages import shared_parts, topics
-from tests.app.live import LiveWeb
+from app.pages import groups, shared_parts, topics
+from tests.app import groups as group_steps
+from tests.app.live import CombinedNode, LiveWeb
 from tests.app.security.test_logins import add_user, login, session_token
 from tests.interop import kafka
 
@@ -109,6 +110,42 @@ def test_a_change_between_is_seen_by_all(web: LiveWeb, readers: dict[str, httpx.
             assert f"shared.change.{number}" in live(client, LIST)
     for number in range(3):
         web.client.delete(f"{web.cluster}/topics/shared.change.{number}").raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("address", "maker"),
+    [("/fragments/groups?q=shared-", "groups_view"), ("/groups/shared-group", "group_view")],
+    ids=["list", "group"],
+)
+def test_groups_are_shared_until_this_process_changes_one(
+    web: LiveWeb,
+    node: CombinedNode,
+    readers: dict[str, httpx.Client],
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+    maker: str,
+) -> None:
+    if web.client.get(f"{web.cluster}/topics/shared-read").status_code == 404:
+        group_steps.new_topic(web, node, "shared-read", {0: 8})
+    group_steps.commit(node, "shared-group", "shared-read", {0: 3})
+    group_steps.shown(web, "/groups/shared-group", '<td class="num">5</td>', forget="shared-group")
+    calls: list[str] = []
+    found = getattr(groups, maker)
+    monkeypatch.setattr(groups, maker, lambda *given: calls.append(maker) or found(*given))
+
+    def is_shared() -> bool:  # unless the stamp has changed between the two
+        calls.clear()
+        web.app.state.shared_parts._made.clear()  # of an attempt when the brokers had not answered yet
+        texts = [live(readers[name], address) for name in ("shared-vera", "shared-viktor")]
+        return all('<td class="num">5</td>' in text for text in texts) and len(calls) <= 1
+
+    kafka.wait_until(is_shared, 30, "two viewers got one answer", 0.05)
+    assert "select-groups" not in live(readers["shared-vera"], address)
+    assert "group-reset" not in live(readers["shared-vera"], address)
+    web.client.post("/group-reset", data={"group": "shared-group", "plan": "shared-read,0,6", "confirmed": "yes"})
+    kafka.wait_until(
+        lambda: '<td class="num">2</td>' in live(readers["shared-viktor"], address), 30, "the new lag", 0.05
+    )
 
 
 def test_a_past_state_is_not_mixed_with_the_present(web: LiveWeb, readers: dict[str, httpx.Client]) -> None:

@@ -1,10 +1,14 @@
 """What a report advises: layouts worked by hand, above all those where the obvious advice would be wrong."""
 
 import re
+from collections import Counter
+from itertools import combinations
 
 import pytest
 
+from app.reports import rack_advice
 from app.reports.live import live_report
+from app.texts import recognised, shown, speaking
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 from tests.app.reports.clusters import broker, directory, image, partition, random_image
 
@@ -236,3 +240,15 @@ def test_a_small_rack_is_advised_to_grow() -> None:
     assert (
         "Add brokers in rack b: the rack rule puts 6 replicas on its 1 broker, more for each than in rack a." in advice
     )
+
+
+@pytest.mark.parametrize("count", range(1, len(rack_advice.ORDER) + 1))
+def test_stored_advice_with_any_remedies_is_chinese_throughout(count: int) -> None:
+    for names in combinations(rack_advice.ORDER, count):
+        for harmed in (1, 7):
+            remedies = Counter({name: harmed if name == names[0] else 1 for name in names})
+            said = rack_advice._loss("east 1", harmed, 5, rack_advice._advice(remedies, harmed))
+            with speaking("zh"):
+                stored = shown(recognised(str(said)))
+                assert stored == shown(said)
+            assert not re.search(r"[A-Za-z]+ [a-z]+ [a-z]+", stored), stored

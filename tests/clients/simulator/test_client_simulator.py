@@ -10,7 +10,7 @@ import pytest
 from tests.clients.simulator.__main__ import RUNNER
 from tests.clients.simulator.scenario import STORIES, Scenario
 
-SEEDS = 1_000
+SEEDS = 600
 CHUNK = 100
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -1,0 +1,88 @@
+"""The web process as commands use it: its REST API with an API token, as a script would."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Final
+
+import typer
+
+from app.cli.contexts import load_contexts
+
+TIMEOUT_SECONDS: Final = 30
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
+
+
+class WebError(ConnectionError):
+    """The web process did not accept the request. The message is one line."""
+
+
+class WebProcess:
+    """A web process and a token for it."""
+
+    def __init__(self, url: str, token: str) -> None:
+        """Raise WebError for an address that is none."""
+        self._base = url.rstrip("/")
+        if not self._base.startswith(("http://", "https://")):
+            raise WebError(f"{url}: it must begin with http:// or https://")
+        self._bearer = token
+        self._cluster = ""
+
+    @classmethod
+    def chosen(cls, url: str | None, token: str | None, context: str | None) -> "WebProcess":
+        """Return the web process of a command's options.
+
+        Without `url` it is that of the named context, else of the current one, else DEFAULT_URL. A context's token is
+        sent to its own address only; without one the token is the environment's CONCLAVE_ADMIN_TOKEN. Raises WebError,
+        ContextError, and typer.BadParameter for a URL beside the name of a context.
+        """
+        if url is not None and context is not None:
+            raise typer.BadParameter("a context has an address of its own: give one of them", param_hint="--url")
+        kept = load_contexts().chosen(context) if url is None else None
+        bearer = token or (kept.token if kept is not None else os.environ.get("CONCLAVE_ADMIN_TOKEN"))
+        if not bearer:
+            raise WebError(
+                "an API token is needed: --token, CONCLAVE_ADMIN_TOKEN in the environment, or `conclave context add`"
+            )
+        return cls(url or (DEFAULT_URL if kept is None else kept.url), bearer)
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Request `path` below the cluster, and return the JSON. Raises WebError."""
+        if not self._cluster:
+            ids = self.cluster_ids()
+            if not ids:
+                raise WebError(f"{self._base} has not reached its quorum yet")
+            self._cluster = f"{self._base}/v3/clusters/{ids[0]}"
+        return self._request(method, f"{self._cluster}{path}", body)
+
+    def cluster_ids(self) -> list[str]:
+        """Return the ids of the clusters that the web process knows. Raises WebError."""
+        return [each["cluster_id"] for each in self._request("GET", f"{self._base}/v3/clusters", None)["data"]]
+
+    def _request(self, method: str, url: str, body: Mapping[str, Any] | None) -> Any:
+        headers = {"Authorization": f"Bearer {self._bearer}", "Accept": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310  # checked above
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # see above
+                text = answer.read()
+                return json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            raise WebError(f"{method} {url}: {error.code} {_detail(error)}") from error
+        except urllib.error.URLError as error:
+            raise WebError(f"{method} {url}: {error.reason}") from error
+        except ValueError as error:
+            raise WebError(f"{method} {url}: the response is not JSON") from error
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    """Return the server's reason in one line: from problem+json, else the reason phrase of the status."""
+    try:
+        problem = json.load(error)
+        return str(problem.get("detail") or problem.get("message") or problem.get("title") or error.reason)
+    except (ValueError, AttributeError):
+        return str(error.reason)
