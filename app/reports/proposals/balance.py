@@ -142,10 +142,12 @@ def _in_order(state: State, source: int, amount: int) -> Iterator[int]:
     """
     leader, sizes = state.layout.leader, state.layout.sizes
     held = state.holders()[source]
-    for group in (
-        [each for each in held if leader[each] != source],
-        [each for each in held if leader[each] == source],
-    ):
+    for leads in (False, True):
+        group = (
+            [each for each in held if leader[each] == source]
+            if leads
+            else [each for each in held if leader[each] != source]
+        )
         if sizes is not None and state.rules.new is None:
             yield from sorted(group, key=state.size)
             continue

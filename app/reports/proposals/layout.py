@@ -121,7 +121,8 @@ class Layout:
 
     def ids(self, indexes: Sequence[int]) -> tuple[int, ...]:
         """Return the broker ids of indexes."""
-        return tuple(self.brokers[index].broker_id for index in indexes)
+        brokers = self.brokers
+        return tuple([brokers[index].broker_id for index in indexes])
 
     def key(self, partition: int) -> tuple[str, int]:
         """Return the (topic, partition number) of a partition index."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, compress
 
 from app.reports import definitions as d
 from app.reports.broker_state import FENCED, UNREGISTERED
@@ -140,9 +140,8 @@ def _movable(layout: Layout, options: Options) -> bytearray:
     movable = bytearray(b"\x01") * len(layout)
     for partition in layout.in_flight():
         movable[partition] = 0
-    for partition, leader in enumerate(layout.leader):
-        if leader < 0:
-            movable[partition] = 0
+    for partition in compress(range(len(layout)), map((-1).__eq__, layout.leader)):
+        movable[partition] = 0
     if options.topics is not None or options.exclude_topics:
         touched = [
             name not in options.exclude_topics and (options.topics is None or name in options.topics)
