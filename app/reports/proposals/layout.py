@@ -56,6 +56,11 @@ class LayoutBroker:
         """Whether its replicas are online, as far as the broker's state tells."""
         return self.state == ACTIVE
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no replica fits any more: it may lose replicas and gets none."""
+        return self.free_bytes is not None and self.free_bytes <= 0
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutTopic:
