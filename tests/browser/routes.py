@@ -24,6 +24,8 @@ ADDRESSES: Final = {
     "/changes/{offset}": "/changes/{changed_at}",
     "/create-topic": "/create-topic",
     "/elections": "/elections",
+    "/explorer": "/explorer",
+    "/explorer/{operation}": "/explorer/list_topics",
     "/features": "/features",
     "/flaps": "/flaps",
     "/flaps/elections": "/flaps/elections",
@@ -78,6 +80,7 @@ NO_PAGES: Final = frozenset(
     {
         "/download",
         "/events",
+        "/explorer/{operation}/open",
         "/reports/{run_id}.json",
         "/reports/{run_id}/brokers.csv",
         "/reports/{run_id}/event-log",
