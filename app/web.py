@@ -257,6 +257,7 @@ async def _stop(services: Services, retention: AuditRetention, lake: LakeKeeper 
     await retention.stop()
     if lake is not None:
         await lake.stop()
+    await services.actions.long_elections.stop()
     await services.plans.stop()
     await services.schedules.stop()
     await services.upkeep.stop()

@@ -6,6 +6,7 @@ from app.actions.configs import ConfigActions
 from app.actions.delegation_tokens import DelegationTokenActions
 from app.actions.features import FeatureActions
 from app.actions.groups import GroupActions
+from app.actions.long_elections import LongElections
 from app.actions.partitions import PartitionActions
 from app.actions.plans import PlanActions
 from app.actions.quotas import QuotaActions
@@ -29,6 +30,7 @@ class Actions:
         self.delegation_tokens = DelegationTokenActions(cluster, security)
         self.features = FeatureActions(cluster, security)
         self.groups = GroupActions(cluster, security)
+        self.long_elections = LongElections(cluster, security)
         self.partitions = PartitionActions(cluster, security)
         self.plans = plans
         self.quotas = QuotaActions(cluster, security)

@@ -26,12 +26,12 @@ class PartitionActions(Audited):
             f"{topic}-{index}": "cancel" if replicas is None else list(replicas)
             for (topic, index), replicas in wanted.items()
         }
-        resource = _resource_of(list(wanted))
+        resource = resource_of(list(wanted))
         async with self._audited(caller, "partitions.reassign", resource, detail, validate_only) as outcome:
             done = await self._cluster.admin.partitions.alter_reassignments(
                 wanted, may_change_factor=may_change_factor, validate_only=validate_only
             )
-            outcome.offset, outcome.error = done.offset, _failures_text(done.failures)
+            outcome.offset, outcome.error = done.offset, failures_text(done.failures)
         return done
 
     async def elect_leaders(
@@ -41,14 +41,10 @@ class PartitionActions(Audited):
 
         A batch that cannot be sent after others were ends the election: its partitions and those after it have failed.
         """
-        detail: dict[str, Any] = {
-            "election_type": election.name,
-            "count": len(partitions),
-            "partitions": [f"{topic}-{index}" for topic, index in partitions[:NAMED_MAX]],
-        }
+        detail = election_detail(election, partitions)
         failures: dict[Partition, KafkaError] = {}
         offset = None
-        resource = _resource_of(partitions)
+        resource = resource_of(partitions)
         async with self._audited(caller, "partitions.elect", resource, detail, validate_only) as outcome:
             for some in batches(partitions):
                 try:
@@ -64,7 +60,7 @@ class PartitionActions(Audited):
                 await asyncio.sleep(0)  # a dry run awaits nothing else
                 failures |= done.failures
                 offset = offset if done.offset is None else done.offset
-            outcome.offset, outcome.error = offset, _failures_text(failures)
+            outcome.offset, outcome.error = offset, failures_text(failures)
         return Outcome(offset=offset, failures=failures)
 
 
@@ -72,13 +68,23 @@ def _as_kafka_error(error: ConnectionError | KafkaError) -> KafkaError:
     return error if isinstance(error, KafkaError) else KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error))
 
 
-def _resource_of(partitions: Sequence[Partition]) -> str:
+def election_detail(election: ElectionType, partitions: Sequence[Partition]) -> dict[str, Any]:
+    """Return what the audit says of an election."""
+    return {
+        "election_type": election.name,
+        "count": len(partitions),
+        "partitions": [f"{topic}-{index}" for topic, index in partitions[:NAMED_MAX]],
+    }
+
+
+def resource_of(partitions: Sequence[Partition]) -> str:
     """Return the resource for the audit: the topic, or `topic/*` for several."""
     topics = {topic for topic, _ in partitions}
     return f"topic/{topics.pop() if len(topics) == 1 else '*'}"
 
 
-def _failures_text(failures: Mapping[Partition, KafkaError]) -> str | None:
+def failures_text(failures: Mapping[Partition, KafkaError]) -> str | None:
+    """Return what was refused, None without anything."""
     named = [f"{topic}-{index}: {error.message}" for (topic, index), error in islice(failures.items(), NAMED_MAX)]
     more = len(failures) - len(named)
     return "; ".join([*named, *([f"{more} more"] if more else [])]) or None

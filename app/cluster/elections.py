@@ -10,6 +10,7 @@ from app.cluster.partitions import Partition, needs_election
 from app.cluster.topic_table import TopicTable
 from app.texts import phrase
 from kraft_core.clients.admin.partitions import ElectionType, elect_leaders_request, election_results
+from kraft_core.configs.config_resource import TOPIC
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import values_of
 
@@ -45,6 +46,11 @@ def batches(partitions: Sequence[Partition]) -> Iterator[Sequence[Partition]]:
         yield partitions[start : start + BATCH]
 
 
+def is_long(partitions: Sequence[object]) -> bool:
+    """Return whether the election of these partitions needs more than one request."""
+    return len(partitions) > BATCH
+
+
 def partitions_to_elect(
     image: MetadataImage, election: ElectionType, topics: Iterable[TopicImage] | None = None
 ) -> list[Partition]:
@@ -59,22 +65,59 @@ def partitions_to_elect(
 
 
 def previewed(image: MetadataImage, election: ElectionType, partitions: Sequence[Partition]) -> list[Election]:
-    """Return what the election would do to these partitions of the image."""
-    found = []
-    for some in batches(partitions):
-        response, leaders = dry_run_elections(image, elect_leaders_request(election, some, 0))
-        results = election_results(response)
-        for name, number in some:
-            topic = image.topics.topic(name)
-            registration = None if topic is None else topic.partitions.get(number)
-            if topic is None or registration is None:
-                continue
-            error = results.get((name, number))  # type: ignore[call-overload]  # a TopicPartition is such a tuple
-            then = leaders.get((topic.id, number))
-            refused = (
-                "" if then is not None else error.message if error is not None else phrase("Nothing would change.")
-            )
-            found.append(Election(name, number, registration, then, refused))
+    """Return what the election would do to these partitions of the image.
+
+    Partitions in the same state have the same outcome, so the rules run once for each state.
+    """
+    found: list[tuple[Partition, PartitionRegistration, _State]] = []
+    examples: dict[_State, Partition] = {}
+    for key in partitions:
+        topic = image.topics.topic(key[0])
+        registration = None if topic is None else topic.partitions.get(key[1])
+        if topic is not None and registration is not None:
+            state = _state(image, topic, registration)
+            examples.setdefault(state, key)
+            found.append((key, registration, state))
+    outcomes: dict[Partition, tuple[int | None, str]] = {}
+    for some in batches(list(examples.values())):
+        outcomes |= _dry_run(image, election, some)
+    return [Election(*key, registration, *outcomes[examples[state]]) for key, registration, state in found]
+
+
+_State = tuple[object, ...]
+
+
+def _state(image: MetadataImage, topic: TopicImage, partition: PartitionRegistration) -> _State:
+    """Return everything on which the outcome of an election depends in one image."""
+    first = topic.partitions.get(0)
+    return (
+        partition.replicas,
+        partition.isr,
+        partition.leader,
+        partition.directories,
+        partition.elr,
+        partition.last_known_elr,
+        partition.adding_replicas,
+        partition.removing_replicas,
+        partition.leader_recovery_state,
+        image.configs.of(TOPIC, topic.name).get("min.insync.replicas"),
+        0 if first is None else len(first.replicas),
+    )
+
+
+def _dry_run(
+    image: MetadataImage, election: ElectionType, partitions: Sequence[Partition]
+) -> dict[Partition, tuple[int | None, str]]:
+    """Return the new leader of each partition, or None and the reason why there is none."""
+    response, leaders = dry_run_elections(image, elect_leaders_request(election, partitions, 0))
+    results = election_results(response)
+    found = {}
+    for name, index in partitions:
+        topic = image.topics.topic(name)
+        error = results.get((name, index))  # type: ignore[call-overload]  # a TopicPartition is such a tuple
+        then = None if topic is None else leaders.get((topic.id, index))
+        refused = "" if then is not None else error.message if error is not None else phrase("Nothing would change.")
+        found[name, index] = then, refused
     return found
 
 

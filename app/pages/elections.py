@@ -10,13 +10,14 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
-from app.cluster.elections import Election, leaders_by_broker, partitions_to_elect, previewed
+from app.cluster.elections import BATCH, Election, is_long, leaders_by_broker, partitions_to_elect, previewed
 from app.cluster.partitions import Outcome, Partition
 from app.http.errors import FORM_REFUSED
 from app.http.locations import redirect
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_items, page_of, render, rows_on_page, whole_number
+from app.pages.long_elections import begin, path_of, title_of
 from app.pages.move_choice import Choice, Problems, scope_of, ticked
 from app.security.roles import Role
 from app.services import Reader, Services, TopicEditor, services_of
@@ -53,7 +54,10 @@ class ElectionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionsView:
-    """Model of elect_leaders.html. `brokers` are (id, leaders before, after); `refused` have no electable replica."""
+    """Model of elect_leaders.html.
+
+    `brokers` are (id, leaders before, after). `newest`: address and title of the last long election.
+    """
 
     election: str
     topics: str
@@ -65,6 +69,7 @@ class ElectionsView:
     page: int
     pages: int
     base: str
+    newest: tuple[str, str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +95,19 @@ def _address(election: ElectionType, topics: str) -> str:
     return f"/elections?{query}" if query else "/elections"
 
 
-async def _previewed(services: Services, election: ElectionType, choice: Choice) -> list[Election]:
-    """Return the elections of the chosen topics, or of the ticked partitions. Raises Problems."""
+async def _wanted(services: Services, election: ElectionType, choice: Choice) -> list[Partition]:
+    """Return the partitions of the chosen topics that need the election, or the ticked ones. Raises Problems."""
     image = services.cluster.image
     if choice.p:
-        wanted: list[Partition] = ticked(choice, image)
-    else:
-        topics = scope_of(choice, image).topics if choice.topics else None
-        wanted = await asyncio.to_thread(partitions_to_elect, image, election, topics)
-    return await asyncio.to_thread(previewed, image, election, wanted)
+        return ticked(choice, image)
+    topics = scope_of(choice, image).topics if choice.topics else None
+    return await asyncio.to_thread(partitions_to_elect, image, election, topics)
+
+
+async def _previewed(services: Services, election: ElectionType, choice: Choice) -> list[Election]:
+    """Return what the election would do to them. Raises Problems."""
+    wanted = await _wanted(services, election, choice)
+    return await asyncio.to_thread(previewed, services.cluster.image, election, wanted)
 
 
 @router.get("/elections")
@@ -121,6 +130,7 @@ async def _page(request: Request, election: ElectionType, choice: Choice, errors
     number = whole_number(request.query_params.get("page", "1"), 1, 10**9) or 1
     rows, page, pages = page_items(found, number, rows_on_page(request, ROWS))
     address = _address(election, choice.topics)
+    newest = services.actions.long_elections.newest
     view = ElectionsView(
         election=election.name,
         topics=choice.topics,
@@ -132,6 +142,7 @@ async def _page(request: Request, election: ElectionType, choice: Choice, errors
         page=page,
         pages=pages,
         base=f"{address}{'&' if '?' in address else '?'}",
+        newest=None if newest is None else (path_of(newest), title_of(newest)),
     )
     status = FORM_REFUSED if wrong else 200
     return render(
@@ -203,6 +214,10 @@ async def _elect(
             request, election, choice, {"p": phrase("Tick the partitions of which records may be lost.")}
         )
     try:
+        if confirmed and election is ElectionType.PREFERRED:
+            wanted = await _wanted(services, election, choice)
+            if is_long(wanted):
+                return begin(request, caller, election, wanted)
         found = await _previewed(services, election, choice)
     except Problems as wrong:
         return await _page(request, election, choice, wrong.by_field)
@@ -220,6 +235,8 @@ async def _elect(
         return redirect(address)
 
     async def apply() -> Response:
+        if is_long(wanted):
+            return begin(request, caller, election, wanted)
         done = await services.actions.partitions.elect_leaders(caller, election, wanted)
         return _result(request, election, wanted, done, back)
 
@@ -260,6 +277,10 @@ def _confirmation(
             phrase("%(partition)s may lose: %(what)s", partition=f"{each.topic}-{each.partition}", what=_may_lose(each))
             for each in elected[:SHOWN_MAX]
         ]
+    if is_long(elected):
+        lines.append(
+            phrase("The partitions are elected %(count)s at a time; the next page shows the progress.", count=BATCH)
+        )
     body: dict[str, Any] = {"election_type": election.name}
     if choice.p or choice.topics:
         keys = [{"topic_name": each.topic, "partition_id": each.partition} for each in elected[:SHOWN_MAX]]

@@ -12,6 +12,9 @@ import sys
 MODULES = (
     "app.reports.job",
     "app.reports.arrow_engine",
+    "app.reports.body",
+    "app.reports.proposals.default_plan",
+    "app.reports.spark_files",
     "google.protobuf.text_format",
     "pandas",
     "pyarrow.dataset",

@@ -23,12 +23,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.cluster.log_dirs import LogDirs
 from app.forked import run_all_forked
 from app.reports.image_columns import ImageColumns
 from app.reports.image_tables import broker_indexes, broker_table, topic_table
@@ -36,6 +35,9 @@ from app.reports.sizes import directory_space
 from kraft_core.image.metadata_image import MetadataImage, TopicImage
 from kraft_core.image.trie_items import values_of
 from kraft_core.storage.files import replace_file
+
+if TYPE_CHECKING:
+    from app.cluster.log_dirs import LogDirs
 
 SCHEMA_VERSION = 1
 FILE_ROWS = 250_000
@@ -81,7 +83,7 @@ def export_image(
     image: MetadataImage,
     cluster_id: str,
     folder: Path,
-    log_dirs: Mapping[int, LogDirs] | None = None,
+    log_dirs: "Mapping[int, LogDirs] | None" = None,
     *,
     topic_prefix: str = "",
     processes: int = 1,

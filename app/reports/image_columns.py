@@ -9,7 +9,7 @@ partitions.
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
@@ -17,10 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.cluster.log_dirs import LogDirs
 from app.reports.partition_fields import PARTITION_FIELDS
 from app.reports.sizes import partition_size
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
+
+if TYPE_CHECKING:
+    from app.cluster.log_dirs import LogDirs
 
 PARTITIONS = pa.schema([("topic_idx", pa.int32()), *PARTITION_FIELDS])
 LISTS = {"isr": "isr", "elr": "elr", "adding": "adding_replicas", "removing": "removing_replicas"}
@@ -34,7 +36,7 @@ class ImageColumns:
     directories.
     """
 
-    def __init__(self, image: MetadataImage, index_of: Mapping[int, int], answers: Mapping[int, LogDirs]) -> None:
+    def __init__(self, image: MetadataImage, index_of: Mapping[int, int], answers: "Mapping[int, LogDirs]") -> None:
         self._brokers = [image.cluster.brokers.get(broker) for broker in index_of]
         self._ids = pa.array(index_of, pa.int64())
         self._answers = answers

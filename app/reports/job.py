@@ -12,6 +12,7 @@ the snapshot, which will have about so many partitions, and Spark starts meanwhi
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import signal
@@ -25,30 +26,22 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from app.reports.aggregates import Brokers
-from app.reports.body import REPORT_VERSION, report_body
-from app.reports.checkpoint_export import finish_export
 from app.reports.class_archive import keep, recording, using
-from app.reports.export import TOPICS
 from app.reports.failures import BadSnapshotError, write_failure
-from app.reports.image_columns import PARTITIONS
-from app.reports.lake.in_report import report_to_lake
 from app.reports.progress import Progress
-from app.reports.proposals.default_plan import make_default_plan
 from app.reports.session import SessionOptions, spark_session
-from app.reports.spark_files import SparkFiles, files_for_spark
 from kraft_core.storage.files import replace_file
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from app.reports.spark_files import SparkFiles
 
 MANIFEST_POLL_S = 0.05
 PARENT_POLL_S = 0.5
 NATIVE_PARTITIONS_MAX = 2_000_000
-SPARK_TYPES = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
+SPARK_TYPES = {"int32": "int", "int64": "bigint", "string": "string", "bool": "boolean"}
 CONF_VARIABLE = "CONCLAVE_SPARK_CONF"
 """Environment variable with Spark's settings as a JSON object. They may be secret, so they are not arguments."""
 
@@ -78,6 +71,8 @@ def wait_for_manifest(snapshot: Path, given_up: threading.Event) -> None:
 
 def plan_when_written(snapshot: Path, out: Path, given_up: threading.Event) -> dict[str, Any]:
     """Return the block of the default plan, once the snapshot is written. Raises BadSnapshotError."""
+    from app.reports.proposals.default_plan import make_default_plan
+
     wait_for_manifest(snapshot, given_up)
     manifest = read_manifest(snapshot)
     return make_default_plan(snapshot, out, manifest["partitions"], manifest["offset"], manifest["epoch"])
@@ -98,12 +93,12 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def read_table(spark: "SparkSession", schema: pa.Schema, paths: Sequence[str]) -> "DataFrame":
+def read_table(spark: "SparkSession", schema: "pa.Schema", paths: Sequence[str]) -> "DataFrame":
     """Read files of one table with a known schema, so that Spark needs no job to infer it."""
     columns = []
     for field in schema:
-        is_list = pa.types.is_list(field.type)
-        name = SPARK_TYPES[field.type.value_type if is_list else field.type]
+        is_list = field.type.num_fields > 0
+        name = SPARK_TYPES[str(field.type.value_type if is_list else field.type)]
         columns.append(f"{field.name} {f'array<{name}>' if is_list else name}")
     return spark.read.schema(", ".join(columns)).parquet(*paths)
 
@@ -124,7 +119,7 @@ def build(
     snapshot: Path,
     out: Path,
     progress: Progress,
-    shared: SparkFiles,
+    shared: "SparkFiles",
     *,
     in_arrow: bool,
 ) -> dict[str, Any]:
@@ -132,6 +127,11 @@ def build(
 
     `in_arrow`: with the engine for which `uses_arrow` asks; the body is the same.
     """
+    import pyarrow.parquet as pq
+
+    from app.reports.aggregates import Brokers
+    from app.reports.body import report_body
+
     brokers = Brokers(sorted(pq.read_table(snapshot / "brokers.parquet").to_pylist(), key=_by_index))
     files = sorted(name for name in manifest["sha256"] if name.startswith("partitions-"))
     if in_arrow:
@@ -142,6 +142,8 @@ def build(
         return report_body(brokers, arrow_engine.aggregate(spark, task, progress.stage))
     from app.reports import transforms as t
     from app.reports.columns_engine import complete
+    from app.reports.export import TOPICS
+    from app.reports.image_columns import PARTITIONS
     from app.reports.spark_engine import Tables, aggregate, facts_of
     from app.reports.violation_writer import write_violations
 
@@ -156,6 +158,12 @@ def build(
     progress.stage("counting topics and leaders")
     found = complete(found, snapshot, files, out, brokers, elr=manifest["elr"])
     return report_body(brokers, found)
+
+
+def _load(*, in_arrow: bool) -> None:
+    """Import what the job needs beside Spark. This takes a second, in which Spark's JVM starts."""
+    for name in ("body", "spark_files", "arrow_engine" if in_arrow else "columns_engine"):
+        importlib.import_module(f"app.reports.{name}")
 
 
 def _by_index(row: Mapping[str, Any]) -> int:
@@ -189,11 +197,18 @@ def run(
     given_up = threading.Event()
     with Progress(out) as progress, ThreadPoolExecutor(1, "plan") as pool, ExitStack() as ending:
         ending.callback(given_up.set)
+        importlib.import_module("pyspark.sql")  # first, since the JVM starts with it and the rest need not
+        loading = pool.submit(_load, in_arrow=in_arrow)
         plan = pool.submit(plan_when_written, snapshot, out, given_up)  # while Spark's JVM starts and computes
         spark = ending.enter_context(spark_session(options, 0 if in_arrow else partitions, java_options))
         with progress.watching(spark):
             progress.stage("reading the snapshot")
+            loading.result()
+            from app.reports.spark_files import files_for_spark
+
             if checkpoint is not None:
+                from app.reports.checkpoint_export import finish_export
+
                 finish_export(spark, checkpoint, snapshot)
             wait_for_manifest(snapshot, given_up)
             manifest = read_manifest(snapshot)
@@ -202,8 +217,12 @@ def run(
             progress.stage("making the default plan")
             body["proposal"] = plan.result()
             if lake is not None:
+                from app.reports.lake.in_report import report_to_lake
+
                 progress.stage("reading the lake")
                 trends = report_to_lake(spark, lake, options.conf, snapshot, manifest, body)
+        from app.reports.body import REPORT_VERSION
+
         progress.stage("writing the report")
         version = spark.version
     text = json.dumps(body, sort_keys=True)

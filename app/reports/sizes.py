@@ -1,16 +1,19 @@
 """Sizes for reports and plans, from the brokers' answers about their log directories."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from app.cluster.log_dirs import LogDirs
 from app.reports.proposals.layout import DirectorySpace
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration
 from kraft_core.image.trie_items import values_of
 
+if TYPE_CHECKING:
+    from app.cluster.log_dirs import LogDirs
+
 
 def partition_size(
-    name: str, number: int, partition: PartitionRegistration, answers: Mapping[int, LogDirs]
+    name: str, number: int, partition: PartitionRegistration, answers: "Mapping[int, LogDirs]"
 ) -> int | None:
     """Return the bytes of one replica of a partition of the topic `name`, None if no broker has told.
 
@@ -23,7 +26,7 @@ def partition_size(
     return max((each for each in told if each is not None), default=None)
 
 
-def partition_sizes(image: MetadataImage, answers: Mapping[int, LogDirs]) -> dict[tuple[UUID, int], int]:
+def partition_sizes(image: MetadataImage, answers: "Mapping[int, LogDirs]") -> dict[tuple[UUID, int], int]:
     """Return `partition_size` by (topic id, partition number), for partitions of which a broker has told."""
     if not answers:
         return {}
@@ -35,7 +38,7 @@ def partition_sizes(image: MetadataImage, answers: Mapping[int, LogDirs]) -> dic
     }
 
 
-def directory_space(image: MetadataImage, answers: Mapping[int, LogDirs]) -> dict[int, dict[UUID, DirectorySpace]]:
+def directory_space(image: MetadataImage, answers: "Mapping[int, LogDirs]") -> dict[int, dict[UUID, DirectorySpace]]:
     """Return the space of log directories by broker id and directory id, where the broker tells it (KIP-827).
 
     An error in a directory, or an answer without sizes of volumes, leaves the directory out.

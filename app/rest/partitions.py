@@ -1,24 +1,19 @@
-"""Partitions, replicas and reassignments as REST v3 has them; changes of reassignments and elections in its style."""
+"""Partitions, replicas and reassignments as REST v3 has them; changes of reassignments in its style."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from fastapi.responses import Response
 
-from app.cluster.elections import leaders_by_broker, partitions_to_elect, previewed
 from app.cluster.partitions import Outcome, Partition
 from app.error_responses import NATIVE
-from app.http.errors import FieldError, UnprocessableError, of_kafka
+from app.http.errors import of_kafka
 from app.rest.paging import Page, PageDep
 from app.rest.responses import answer, checked, multi_status
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.partitions import (
     CancelBody,
-    ElectBody,
-    ElectionOutcomeDataList,
-    ElectLeadersBody,
     PartitionData,
     PartitionDataList,
     PartitionEntry,
@@ -31,8 +26,7 @@ from app.rest.schemas.partitions import (
 )
 from app.rest.validation import refuse_repeated
 from app.rest.view import NowViewDep, View, ViewDep
-from app.services import Admin, Reader, ServicesDep, TopicEditor
-from kraft_core.clients.admin.partitions import ElectionType
+from app.services import Admin, Reader, ServicesDep
 from kraft_core.image.metadata_image import PartitionRegistration, TopicImage
 from kraft_core.image.trie_items import items_of, values_of
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -40,7 +34,7 @@ from kraft_core.protocol.uuids import uuid_to_text
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", route_class=JsonRoute)
 
-_OUTCOMES: dict[int | str, dict[str, Any]] = {
+OUTCOMES: dict[int | str, dict[str, Any]] = {
     200: {"model": PartitionOutcomeDataList, "description": "all partitions succeeded, or would with `validate_only`"},
     207: {"model": PartitionOutcomeDataList, "description": "some partitions were refused"},
 }
@@ -205,7 +199,7 @@ async def get_replica(topic_name: str, partition_id: int, broker_id: int, view: 
 # changes
 
 
-def _outcomes(
+def outcomes(
     view: View, wanted: Sequence[Partition], done: Outcome, *, validate_only: bool, **more: object
 ) -> Response:
     """Return the outcome of each partition. The refusal of a single partition is raised instead.
@@ -234,103 +228,34 @@ def _outcomes(
     return multi_status(body, done.offset) if refusals else answer(body, done.offset)
 
 
-def _partitions(entries: Sequence[PartitionEntry]) -> list[Partition]:
+def partitions_of(entries: Sequence[PartitionEntry]) -> list[Partition]:
     """Return the partitions of a request. Raises KafkaError INVALID_REQUEST when one is repeated."""
     refuse_repeated("Partition", (f"{entry.topic_name}-{entry.partition_id}" for entry in entries))
     return [(entry.topic_name, entry.partition_id) for entry in entries]
 
 
-@router.post("/reassignments", tags=[NATIVE, "operations"], responses=_OUTCOMES)
+@router.post("/reassignments", tags=[NATIVE, "operations"], responses=OUTCOMES)
 async def reassign(
     body: ReassignBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Reassign partitions to other replicas. With `validate_only` the controller's rules check the plan."""
-    partitions = _partitions(body.data)
+    partitions = partitions_of(body.data)
     done = await services.actions.partitions.alter_reassignments(
         caller,
         {(entry.topic_name, entry.partition_id): entry.replica_ids for entry in body.data},
         may_change_factor=body.allow_replication_factor_change,
         validate_only=validate_only,
     )
-    return _outcomes(view, partitions, done, validate_only=validate_only)
+    return outcomes(view, partitions, done, validate_only=validate_only)
 
 
-@router.post("/reassignments:cancel", tags=[NATIVE, "operations"], responses=_OUTCOMES)
+@router.post("/reassignments:cancel", tags=[NATIVE, "operations"], responses=OUTCOMES)
 async def cancel_reassignments(
     body: CancelBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Cancel reassignments in progress: the partitions return to their original replicas."""
-    partitions = _partitions(body.data)
+    partitions = partitions_of(body.data)
     done = await services.actions.partitions.alter_reassignments(
         caller, dict.fromkeys(partitions), validate_only=validate_only
     )
-    return _outcomes(view, partitions, done, validate_only=validate_only)
-
-
-@router.post(
-    "/topics/{topic_name}/partitions/{partition_id}:elect-leader", tags=[NATIVE, "operations"], responses=_OUTCOMES
-)
-async def elect_leader(
-    topic_name: str,
-    partition_id: Annotated[
-        str,
-        Path(
-            pattern=r"^(-|\d{1,10})$",
-            description="`-`: all partitions of the topic; with `-` for the topic too, of the cluster",
-        ),
-    ],
-    body: ElectBody,
-    view: NowViewDep,
-    services: ServicesDep,
-    caller: TopicEditor,
-    validate_only: DryRun,
-) -> Response:
-    """Elect leaders. With `-`, only partitions that need an election take part. UNCLEAN may lose records.
-
-    With `validate_only` the answer lists the partitions that would take part.
-    """
-    election = ElectionType[body.election_type]
-    if partition_id != "-":
-        wanted = [(view.topic(topic_name).name, int(partition_id))]
-    else:
-        wanted = partitions_to_elect(view.image, election, None if topic_name == "-" else [view.topic(topic_name)])
-    if not wanted:
-        return answer(checked({"data": []}, validate_only=validate_only), view.offset)
-    done = await services.actions.partitions.elect_leaders(caller, election, wanted, validate_only=validate_only)
-    return _outcomes(view, wanted, done, validate_only=validate_only)
-
-
-@router.post(
-    "/leaders:elect",
-    tags=[NATIVE, "operations"],
-    responses={
-        200: {"model": ElectionOutcomeDataList, "description": "all were elected, or would be with `validate_only`"},
-        207: {"model": ElectionOutcomeDataList, "description": "some partitions were refused"},
-    },
-)
-async def elect_leaders(
-    body: ElectLeadersBody, view: NowViewDep, services: ServicesDep, caller: TopicEditor, validate_only: DryRun
-) -> Response:
-    """Elect leaders of the cluster, of some topics or of chosen partitions. UNCLEAN may lose records.
-
-    Partitions are elected 1,000 at a time, so that other requests have their turn.
-    """
-    election = ElectionType[body.election_type]
-    if body.partitions and body.topic_names:
-        message = "Only one of topic_names and partitions can be given."
-        raise UnprocessableError(message, errors=(FieldError("/partitions", message),))
-    image = view.image
-    if body.partitions:
-        wanted = _partitions(body.partitions)
-    else:
-        topics = [view.topic(name) for name in dict.fromkeys(body.topic_names)] or None
-        wanted = await asyncio.to_thread(partitions_to_elect, image, election, topics)
-    found = await asyncio.to_thread(previewed, image, election, wanted)
-    by_broker = leaders_by_broker(image, services.cluster.topic_table, found)
-    brokers = [
-        {"broker_id": broker, "leaders_before": then, "leaders_after": now} for broker, (then, now) in by_broker.items()
-    ]
-    if not wanted:
-        return answer(checked({"data": [], "brokers": brokers}, validate_only=validate_only), view.offset)
-    done = await services.actions.partitions.elect_leaders(caller, election, wanted, validate_only=validate_only)
-    return _outcomes(view, wanted, done, validate_only=validate_only, brokers=brokers)
+    return outcomes(view, partitions, done, validate_only=validate_only)

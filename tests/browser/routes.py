@@ -24,6 +24,7 @@ ADDRESSES: Final = {
     "/changes/{offset}": "/changes/{changed_at}",
     "/create-topic": "/create-topic",
     "/elections": "/elections",
+    "/elections/{election_id}": "/elections/{election_id}",
     "/explorer": "/explorer",
     "/explorer/{operation}": "/explorer/list_topics",
     "/features": "/features",

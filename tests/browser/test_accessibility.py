@@ -41,6 +41,7 @@ def test_every_page_of_the_application_has_an_address_here() -> None:
 def filled(product: Product) -> dict[str, str]:
     """Fill each page of the product, and return what the addresses need to name."""
     cluster = product.cluster_path
+    many = [{"topic_name": TOPIC, "partition_id": index} for index in range(1_001)]
     plan = {"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": [1]}]}
     answers = [
         product.call(method, f"{cluster}/{path}", body)
@@ -52,6 +53,7 @@ def filled(product: Product) -> dict[str, str]:
             ("DELETE", "topics/accessible-gone", None),
             ("PUT", "scram-users/accessible/credentials/SCRAM-SHA-256", {"password": "a password of this test"}),
             ("PUT", "report-schedules/nightly", {"cron": "0 3 * * *"}),
+            ("POST", "leaders:elect", {"partitions": many}),
             ("POST", "plans", {"reassignment": plan}),
         )
     ]
@@ -62,6 +64,7 @@ def filled(product: Product) -> dict[str, str]:
     voters = product.call("GET", f"{cluster}/quorum")[1]["voters"]
     return {
         "directory_id": voters[0]["directory_id"],
+        "election_id": answers[-2][1]["election_id"],
         "plan_id": str(answers[-1][1]["plan_id"]),
         "run_id": str(add_run(product)),
     }

@@ -1,6 +1,6 @@
 """The steps of a plan on the real cluster, through its admin, and what the executor needs to know of the cluster."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,8 +9,9 @@ import structlog
 from app.cluster.brokers import BrokerInUseError
 from app.cluster.cluster import Cluster
 from app.cluster.configs import Resource
+from app.cluster.elections import batches
 from app.cluster.log_dirs import LogDirs
-from app.cluster.partitions import Partition
+from app.cluster.partitions import Outcome, Partition
 from app.cluster.topic_table import partition_health, replication_factor
 from app.reports.executor.plan import Alter, Cordon, Elect, Place, PlanAgain, Reassign, Row, Step, Unregister
 from app.reports.executor.throttles import CORDONED
@@ -90,13 +91,22 @@ class ClusterSteps:
                 await self._place(log_dirs)  # what a broker cannot do yet is done when it has the replica
                 done = await self._cluster.admin.partitions.alter_reassignments(wanted)
             case Elect(partitions):
-                done = await self._cluster.admin.partitions.elect_leaders(ElectionType.PREFERRED, partitions)
+                return await self._elect(partitions)
             case Unregister(broker_id):
                 return await self._unregister(broker_id)
             case PlanAgain():
                 raise AssertionError("the executor plans again without the cluster")
-        refused = {key: each.message for key, each in done.failures.items() if each.code not in _NO_ERROR}
-        return StepResult(offset=done.offset, partitions=refused)
+        return StepResult(offset=done.offset, partitions=_refused(done))
+
+    async def _elect(self, partitions: Sequence[Partition]) -> StepResult:
+        """Elect the preferred leaders in batches: the controller refuses more changes than one batch of it may have."""
+        offset: int | None = None
+        refused: dict[Partition, str] = {}
+        for some in batches(partitions):
+            done = await self._cluster.admin.partitions.elect_leaders(ElectionType.PREFERRED, some)
+            offset = offset if done.offset is None else done.offset
+            refused |= _refused(done)
+        return StepResult(offset=offset, partitions=refused)
 
     async def _alter(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> StepResult:
         """Change configs. Only the broker accepts directories in cordoned.log.dirs; only it is asked for those."""
@@ -162,3 +172,7 @@ class ClusterSteps:
 
 def _change(config: str, value: str | None) -> ConfigChange:
     return ConfigChange(config, AlterConfigOp.DELETE if value is None else AlterConfigOp.SET, value)
+
+
+def _refused(done: Outcome) -> dict[Partition, str]:
+    return {key: each.message for key, each in done.failures.items() if each.code not in _NO_ERROR}

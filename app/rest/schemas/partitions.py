@@ -156,3 +156,52 @@ class ElectionOutcomeDataList(PartitionOutcomeDataList):
     """One outcome per partition, and the leaders of each broker."""
 
     brokers: list[BrokerLeadersData]
+
+
+class ElectionBrokerData(Answer):
+    """The number of partitions that a broker led when an election began, and leads now."""
+
+    broker_id: int
+    leaders_before: int
+    leaders_now: int
+
+
+class ElectionData(Resource):
+    """An election of more than 1,000 partitions, in batches.
+
+    `state`: `running`, `done`, or `stopped` for the reason in `stopped_by`. `waits_for`: why the present batch is
+    repeated. `metadata_offset`: of its newest change. Times are in ms since 1970.
+    """
+
+    kind: Literal["KafkaElection"]
+    election_id: str
+    election_type: Literal["PREFERRED", "UNCLEAN"]
+    state: Literal["running", "done", "stopped"]
+    by: str
+    started_at: int
+    finished_at: int | None
+    partitions_count: int
+    elected_count: int
+    refused_count: int
+    metadata_offset: int | None
+    waits_for: str | None
+    stopped_by: str | None
+    partitions: Related
+    brokers: list[ElectionBrokerData]
+
+
+class ElectionPartitionData(Answer):
+    """What has become of one partition. `kafka_error` and `message` are null unless it was refused."""
+
+    topic_name: str
+    partition_id: int
+    partition: Related
+    state: Literal["pending", "elected", "refused"]
+    kafka_error: str | None
+    message: str | None
+
+
+class ElectionPartitionDataList(ListOf[ElectionPartitionData]):
+    """A page of the partitions of an election."""
+
+    kind: Literal["KafkaElectionPartitionList"]

@@ -1,15 +1,24 @@
 """Elections over many topics: the page and its REST call, on a real controller and brokers that only register."""
 
 import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
 
+from app.actions import long_elections
 from app.cluster import elections
+from app.rest.schemas.partitions import ElectionData, ElectionPartitionDataList
+from kraft_core.clients.admin.partitions import ElectionType
+from kraft_core.image.trie_items import values_of
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 from tests.app.live import LiveWeb
 from tests.app.pages.conftest import create
 from tests.app.pages.test_moves import action_of, fields, post, soup, table
+from tests.app.reports.clusters import random_image
 from tests.app.security.test_logins import FORM, PASSWORD, add_user, login
 from tests.interop import conclave, kafka
 
@@ -37,19 +46,19 @@ def confirmation(web: LiveWeb, **form: str) -> BeautifulSoup:
     ("address", "form_of", "referer", "said"),
     [
         (
-            "/elections?type=PREFERRED&topics=expired&step=preview",
+            "/elections?type=PREFERRED&topics=expired.elected&step=preview",
             "/elections",
-            "/elections?type=PREFERRED&topics=expired&step=preview",
+            "/elections?type=PREFERRED&topics=expired.elected&step=preview",
             "Elect leaders of 2",
         ),
         (
-            "/moves/new?goal=move&topics=expired&to_rack=b&to_rack=c&throttle=7&step=save",
+            "/moves/new?goal=move&topics=expired.moved&to_rack=b&to_rack=c&throttle=7&step=save",
             "/plans",
             "/",  # all that browsers send of an address over 4,096 characters
             "&#34;throttle_bytes_per_second&#34;: 7340032",
         ),
         (
-            "/moves/new?goal=paste&plan=expired+0+1%2C4%0Aexpired+1+4%2C2&moves=3&step=save",
+            "/moves/new?goal=paste&plan=expired.pasted+0+1%2C4%0Aexpired.pasted+1+4%2C2&moves=3&step=save",
             "/plans",
             "/",
             "&#34;moves_per_broker&#34;: 3",
@@ -60,23 +69,24 @@ def confirmation(web: LiveWeb, **form: str) -> BeautifulSoup:
 def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
     racked: LiveWeb, address: str, form_of: str, referer: str, said: str
 ) -> None:
-    if racked.client.get(f"{racked.cluster}/topics/expired").status_code == 404:
-        not_preferred(racked, "expired", 2)
-        add_user(racked, "late", "admin")
-    client = login(racked, "late")
+    (topic, *_) = re.findall(r"expired\.[a-z]+", address)  # its own: another test elects all leaders
+    not_preferred(racked, topic, 2)
+    user = topic.replace(".", "-")
+    add_user(racked, user, "admin")
+    client = login(racked, user)
     preview = client.get(address, headers=FORM)
     assert said in preview.text
-    before = leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()
-    assert racked.client.delete("/v3/users/late/sessions").status_code == 204
+    before = leaders(racked, topic), racked.client.get(f"{racked.cluster}/plans").json()
+    assert racked.client.delete(f"/v3/users/{user}/sessions").status_code == 204
     form, action = fields(soup(preview, 200), form_of), action_of(soup(preview, 200), form_of)
     refused = client.post(action, data=form, headers={**FORM, "Referer": f"{racked.url}{referer}"})
     assert (refused.status_code, refused.headers["location"]) == (303, f"/login?next={quote(address, safe='')}")
     page = BeautifulSoup(client.get(refused.headers["location"], headers=FORM).text, "html.parser")
     again = {str(each["name"]): str(each.get("value", "")) for each in page.select("form[action='/login'] input[name]")}
-    done = client.post("/login", data={**again, "name": "late", "password": PASSWORD}, headers=FORM)
+    done = client.post("/login", data={**again, "name": user, "password": PASSWORD}, headers=FORM)
     assert (done.status_code, done.headers["location"]) == (303, address)
     assert said in client.get(address, headers=FORM).text
-    assert (leaders(racked, "expired"), racked.client.get(f"{racked.cluster}/plans").json()) == before
+    assert (leaders(racked, topic), racked.client.get(f"{racked.cluster}/plans").json()) == before
     for foreign in (f"{racked.url}//evil.example", "http://[", "/" * 2_000, ""):
         elsewhere = racked.http().post(form_of, data=form, headers={**FORM, "Referer": foreign})
         assert elsewhere.status_code == 303, elsewhere.text
@@ -86,9 +96,7 @@ def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
         assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/login")
 
 
-def test_the_page_shows_the_leaders_before_and_after_and_elects_them(
-    racked: LiveWeb, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_shows_the_leaders_before_and_after_and_elects_them(racked: LiveWeb) -> None:
     not_preferred(racked, "elected.a", 3)
     not_preferred(racked, "elected.b", 2)
     page = soup(racked.client.get("/elections?topics=elected.*", headers=FORM), 200)
@@ -97,7 +105,6 @@ def test_the_page_shows_the_leaders_before_and_after_and_elects_them(
     assert len(table(page, "partitions")) == 5
     preview = confirmation(racked, type="PREFERRED", topics="elected.*")
     assert "Elect leaders of 5 partitions" in preview.get_text()
-    monkeypatch.setattr(elections, "BATCH", 2)  # three requests
     done = racked.client.post("/elections", data=fields(preview, "/elections"), headers=FORM, follow_redirects=False)
     assert (done.status_code, done.headers["location"]) == (303, "/elections?topics=elected.%2A")
     assert leaders(racked, "elected.a") + leaders(racked, "elected.b") == [2] * 5
@@ -171,6 +178,7 @@ def test_a_batch_that_fails_after_others_ends_the_election_with_its_partitions_a
 ) -> None:
     not_preferred(racked, "half.elected", 4)
     monkeypatch.setattr(elections, "BATCH", 2)
+    monkeypatch.setattr("app.pages.elections.is_long", lambda _partitions: False)  # as for selected topics
     admin = racked.services.cluster.admin.partitions
     real, calls = admin.elect_leaders, []
 
@@ -186,3 +194,137 @@ def test_a_batch_that_fails_after_others_ends_the_election_with_its_partitions_a
     result = post(racked, "/elections", topics="half.elected", confirmed="yes")
     rows = table(result, "results")
     assert [row[1] for row in rows] == ["the controller is gone (NETWORK_EXCEPTION)"] * 2 + ["elected"] * 2
+
+
+class Controller:
+    """The real one behind a door, and what it was asked for. `error` is raised while the door is closed."""
+
+    def __init__(self, web: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: Exception | None = None
+        self.batches_before_error = 1
+        self.asked = 0
+        admin = web.services.cluster.admin.partitions
+        real = admin.elect_leaders
+
+        async def elect(_self: object, *arguments: Any, **options: Any) -> object:
+            self.asked += 1
+            if self.error is not None and self.asked > self.batches_before_error:
+                raise self.error
+            return await real(*arguments, **options)
+
+        monkeypatch.setattr(type(admin), "elect_leaders", elect)
+
+
+@pytest.fixture
+def controller(racked: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> Iterator[Controller]:
+    """Make an election of more than two partitions a long one, whose batches can be held up."""
+    monkeypatch.setattr(elections, "BATCH", 2)
+    monkeypatch.setattr(long_elections, "RETRY_SECONDS", 0.02)
+    door = Controller(racked, monkeypatch)
+    yield door
+    door.error = None
+    newest = racked.services.actions.long_elections.newest
+    kafka.wait_until(lambda: newest is None or newest.state != "running", 30, "no election is being held", 0.02)
+
+
+def begun(web: LiveWeb, topics: str) -> str:
+    """Begin an election of these topics, and return the address of its page."""
+    answer = web.client.post("/elections", data={"topics": topics, "confirmed": "yes"}, headers=FORM)
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["location"])
+
+
+def held(web: LiveWeb, address: str, said: str) -> BeautifulSoup:
+    """Return the page of an election once it says this."""
+
+    def page() -> BeautifulSoup | None:
+        found = soup(web.client.get(address, headers=FORM), 200)
+        return found if said in " ".join(found.get_text().split()) else None
+
+    return kafka.wait_until(page, 30, f"the page says {said!r}", 0.05)
+
+
+def test_a_long_election_is_answered_at_once_and_its_page_has_every_result(
+    racked: LiveWeb, controller: Controller
+) -> None:
+    not_preferred(racked, "long.a", 3)
+    not_preferred(racked, "long.b", 2)
+    assert "the next page shows the progress" in confirmation(racked, type="PREFERRED", topics="long.*").get_text()
+    page = held(racked, begun(racked, "long.*"), "Every partition has the leader that was asked for.")
+    assert (controller.asked, leaders(racked, "long.a"), leaders(racked, "long.b")) == (3, [2] * 3, [2] * 2)
+    assert table(page, "results") == [[f"long.{name}", "elected"] for name in ("a -0", "a -1", "a -2", "b -0", "b -1")]
+    change = {row[0]: row[3] for row in table(page, "leaders")}
+    assert (change["1"], change["2"]) == ("\N{MINUS SIGN}5", "+5")
+    assert "data-live-every" not in str(page.select_one("#election")), "an ended election is not fetched again"
+    listed = racked.client.get("/elections", headers=FORM).text
+    assert "Election of 5 partitions" in listed
+    events = racked.client.get("/v3/audit?action=partitions.elect&page_size=3").json()["data"]
+    assert [each["detail"]["count"] for each in events] == [1, 2, 2]
+    assert len({each["detail"]["election"] for each in events}) == 1
+    unknown = racked.client.get("/elections/0123456789abcdef", headers=FORM)
+    assert (unknown.status_code, "What was elected is in the audit." in unknown.text) == (404, True)
+
+
+def test_a_long_election_outlives_the_leader_and_the_session(racked: LiveWeb, controller: Controller) -> None:
+    not_preferred(racked, "outlived", 5)
+    if "brief" not in racked.client.get("/v3/users").text:
+        add_user(racked, "brief", "editor")
+    client = login(racked, "brief")
+    controller.error = ConnectionError("the controller is gone")
+    preview = client.get("/elections?topics=outlived&step=preview", headers=FORM)
+    form = fields(BeautifulSoup(preview.text, "html.parser"), "/elections")
+    address = client.post("/elections", data=form, headers=FORM).headers["location"]
+    page = held(racked, address, "The present batch is repeated: the controller is gone")
+    assert [row[1] for row in table(page, "results")] == ["elected"] * 2 + ["waiting"] * 3
+    assert racked.client.delete("/v3/users/brief/sessions").status_code == 204
+    out = client.get(address, headers=FORM)
+    assert (out.status_code, out.headers["location"]) == (303, f"/login?next={quote(address, safe='')}")
+    other = racked.client.post("/elections", data={"topics": "outlived", "confirmed": "yes"}, headers=FORM)
+    assert (other.status_code, other.headers["location"]) == (303, address)
+    busy = racked.client.post(f"{racked.cluster}/leaders:elect", json={"topic_names": ["outlived"]})
+    assert busy.status_code == 409, busy.text
+    controller.error = KafkaError(ErrorCode.NOT_CONTROLLER, "another leads")
+    held(racked, address, "The present batch is repeated: another leads")
+    controller.error = None
+    held(racked, address, "Every partition has the leader that was asked for.")
+    assert leaders(racked, "outlived") == [2] * 5
+
+
+def test_a_long_election_that_cannot_go_on_says_what_was_elected_and_why(
+    racked: LiveWeb, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_elections, "PATIENCE_SECONDS", 0.0)
+    not_preferred(racked, "stopped", 5)
+    controller.error = ConnectionError("the controller is gone")
+    answer = racked.client.post(f"{racked.cluster}/leaders:elect", json={"topic_names": ["stopped"]})
+    assert answer.status_code == 202, answer.text
+    address = answer.headers["location"]
+
+    def ended() -> dict[str, Any] | None:
+        found: dict[str, Any] = ElectionData.model_validate(racked.client.get(address).json()).model_dump()
+        return found if found["state"] != "running" else None
+
+    found = kafka.wait_until(ended, 30, "it has stopped", 0.02)
+    assert (found["state"], found["stopped_by"]) == ("stopped", "the controller is gone")
+    assert (found["elected_count"], found["refused_count"], found["partitions_count"]) == (2, 0, 5)
+    listed = ElectionPartitionDataList.model_validate(racked.client.get(f"{address}/partitions").json())
+    assert [each.state for each in listed.data] == ["elected"] * 2 + ["pending"] * 3
+    page = held(racked, f"/elections/{found['election_id']}", "Stopped: 3 partitions were not elected.")
+    assert [row[1] for row in table(page, "results")] == ["elected"] * 2 + ["not elected"] * 3
+    controller.error = None
+    wanted = [{"topic_name": "stopped", "partition_id": index} for index in (2, 3, 4, 7)]
+    again = racked.client.post(f"{racked.cluster}/leaders:elect", json={"partitions": wanted})
+    page = held(racked, f"/elections/{again.json()['election_id']}", "Some partitions were refused.")
+    assert table(page, "results")[0] == ["stopped -7", "No such partition as stopped-7 (UNKNOWN_TOPIC_OR_PARTITION)"]
+    assert leaders(racked, "stopped") == [2] * 5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_preview_of_many_is_that_of_each(seed: int) -> None:
+    state = random_image(seed)
+    for election in ElectionType:
+        wanted = [
+            (topic.name, index) for topic in values_of(state.topics.by_id) for index, _ in topic.sorted_partitions()
+        ]
+        alone = [each for key in wanted for each in elections.previewed(state, election, [key])]
+        assert elections.previewed(state, election, wanted) == alone

@@ -184,6 +184,7 @@ def names_in(web: LiveWeb, path: str) -> dict[str, str]:
         "mechanism": "SCRAM-SHA-256",
         "report_id": "4711",
         "plan_id": "4711",
+        "election_id": "4711",
         "session_id": "4711",
         "epoch": "1",
         "token_id": "none",
