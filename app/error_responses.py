@@ -39,6 +39,7 @@ from app.http.errors import (
 from app.http.locations import NEXT, htmx_redirect, redirect, safe_next
 from app.http.paths import is_api
 from app.security.accounts import AccountConflictError, AccountError, AccountForbiddenError, UnknownAccountError
+from app.texts import phrase, sentence_of, sentences
 from kraft_core.protocol.errors import KafkaError
 
 log = structlog.get_logger(__name__)
@@ -128,7 +129,7 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
     if isinstance(error, RequestValidationError):
         return _of_validation(error.errors()), {}
     if isinstance(error, OffsetGone):
-        return GoneError(str(error), code="offset-gone"), {"oldest_offset": error.oldest}
+        return GoneError(sentence_of(error), code="offset-gone"), {"oldest_offset": error.oldest}
     if isinstance(error, VoterChangeRefused):
         return _of_voter_change(error)
     if isinstance(error, BrokerInUseError):
@@ -138,7 +139,7 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
     if isinstance(error, HTTPException):
         return of_http(error), {}
     log.error("unexpected_error", path=request.url.path, exc_info=error)
-    return InternalError("Internal error. The log has the details under the id of this request."), {}
+    return InternalError(phrase("Internal error. The log has the details under the id of this request.")), {}
 
 
 def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
@@ -157,13 +158,13 @@ def _of_voter_change(error: VoterChangeRefused) -> tuple[ApiError, dict[str, Any
     """Return the leader's error, or 409 when only our own checks forbid the change, with all checks."""
     checks = [{"name": each.name, "is_met": each.is_met, "detail": each.detail} for each in error.change.checks]
     if error.error is None:
-        return ConflictError(str(error), code="voter-change-not-safe"), {"checks": checks}
+        return ConflictError(sentence_of(error), code="voter-change-not-safe"), {"checks": checks}
     answer, extra = of_kafka(KafkaError(error.error, str(error)), v3=False)
     return answer, {**extra, "checks": checks}
 
 
 def _of_broker_in_use(use: BrokerUse) -> tuple[ApiError, dict[str, Any]]:
-    message = f"{' '.join(use.reasons)} Use force to unregister it anyway."
+    message = sentences([*use.reasons, phrase("Use force to unregister it anyway.")])
     members = {
         "is_live": use.is_live,
         "replicas_count": use.replicas,
@@ -175,16 +176,17 @@ def _of_broker_in_use(use: BrokerUse) -> tuple[ApiError, dict[str, Any]]:
 
 
 def _of_account(error: AccountError) -> ApiError:
-    errors = (FieldError(f"/{error.field}", str(error)),) if error.field else ()
+    said = sentence_of(error)
+    errors = (FieldError(f"/{error.field}", said),) if error.field else ()
     match error:
         case AccountForbiddenError():
-            return ForbiddenError(str(error), errors=errors)
+            return ForbiddenError(said, errors=errors)
         case AccountConflictError():
-            return ConflictError(str(error), errors=errors)
+            return ConflictError(said, errors=errors)
         case UnknownAccountError():
-            return NotFoundError(str(error), errors=errors)
+            return NotFoundError(said, errors=errors)
         case _:
-            return UnprocessableError(str(error), errors=errors)
+            return UnprocessableError(said, errors=errors)
 
 
 def _of_validation(errors: Sequence[Any]) -> ApiError:
@@ -197,7 +199,7 @@ def _of_validation(errors: Sequence[Any]) -> ApiError:
     if "path" in where:
         return NoSuchPathError(errors=found)
     if where & {"query", "header"}:
-        return BadRequestError(f"Bad Request: {message}", errors=found)
+        return BadRequestError(phrase("Bad Request: %(problem)s", problem=message), errors=found)
     if any(error["loc"] == ("body",) and error["type"] == "missing" for error in errors):
         return UnprocessableError("Payload error. A request body is required.", error_code=42206, errors=found)
     return UnprocessableError(message, errors=found)

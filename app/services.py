@@ -23,7 +23,7 @@ from app.reports.upkeep import ReportUpkeep
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
 from app.security.service import Security
-from app.texts import joined, phrase
+from app.texts import joined, phrase, sentence_of
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.storage.files import StorageError
 
@@ -93,7 +93,7 @@ async def show_past(request: Request, at_offset: str | None, at: str | None) -> 
     if at_offset is None and at is None:
         return
     if at_offset is not None and at is not None:
-        raise BadRequestError("Bad Request: at_offset and at exclude each other.")
+        raise BadRequestError(phrase("Bad Request: at_offset and at exclude each other."))
     services = services_of(request)
     archive = services.cluster.archive
     past = await past_at(
@@ -112,19 +112,27 @@ async def past_at(state: Awaitable[Past]) -> Past:
         return await state
     except StateUnknown as unknown:
         if unknown.is_future:
-            raise BadRequestError(f"Bad Request: {unknown}", code="offset-not-committed") from None
-        raise GoneError(str(unknown), code="offset-gone") from None
+            raise BadRequestError(
+                phrase("Bad Request: %(problem)s", problem=sentence_of(unknown)), code="offset-not-committed"
+            ) from None
+        raise GoneError(sentence_of(unknown), code="offset-gone") from None
     except StateBeingPrepared as wait:
         raise UnavailableError(
-            str(wait), code="state-being-prepared", headers={"Retry-After": "1", "Refresh": "1"}
+            sentence_of(wait), code="state-being-prepared", headers={"Retry-After": "1", "Refresh": "1"}
         ) from None
     except (StorageError, ReplayError) as broken:
-        raise UnavailableError(f"The history cannot be read: {broken}", code="history-unreadable") from broken
+        raise UnavailableError(
+            phrase("The history cannot be read: %(problem)s", problem=str(broken)), code="history-unreadable"
+        ) from broken
 
 
 def _offset_of(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise BadRequestError(f"Bad Request: at_offset must be an offset of the log, 0 or more (was {text[:40]!r}).")
+        raise BadRequestError(
+            phrase(
+                "Bad Request: at_offset must be an offset of the log, 0 or more (was %(text)s).", text=f"{text[:40]!r}"
+            )
+        )
     return int(text)
 
 
@@ -136,7 +144,13 @@ def _time_of(text: str) -> int:
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError):
         example = "2026-03-01T12:00:00Z"
-        raise BadRequestError(f"Bad Request: at must be a time such as {example} (was {text[:40]!r}).") from None
+        raise BadRequestError(
+            phrase(
+                "Bad Request: at must be a time such as %(example)s (was %(text)s).",
+                example=example,
+                text=f"{text[:40]!r}",
+            )
+        ) from None
 
 
 class Requires:

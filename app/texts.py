@@ -13,7 +13,7 @@ put values into the sentence, and use `joined`. A percent sign in a sentence is 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -33,6 +33,7 @@ _STORED_MAX: Final = 4_000
 _NESTED_MAX: Final = 6
 """How deep sentences lie in each other: the advice of a report has one with five remedies, each in the one before."""
 _OWN_LETTERS: Final = 4
+_FULL_STOPS: Final = ("。", "！", "？", "；")  # noqa: RUF001  # of full width
 _VALUE: Final = re.compile(r"%\((\w+)\)[sd]")
 
 _FOLDER: Final = Path(__file__).parent / "languages"
@@ -70,6 +71,17 @@ def joined(separator: str, parts: Iterable[str]) -> Text:
     """Return the parts as one text; the separator and those that are a Text change with the language."""
     kept = list(parts)
     return _made(lambda catalogue: catalogue.get(separator, separator).join(_in(catalogue, part) for part in kept))
+
+
+def sentences(parts: Iterable[str]) -> Text:
+    """Return sentences as one text. No space follows a full stop of full width."""
+    kept = list(parts)
+    return _made(lambda catalogue: _run_on([_in(catalogue, part) for part in kept]))
+
+
+def capitalised(text: str) -> Text:
+    """Return a text with a capital letter first."""
+    return _made(lambda catalogue: (said := _in(catalogue, text))[:1].upper() + said[1:])
 
 
 def recognised(english: str) -> Text:
@@ -151,6 +163,12 @@ def _made(in_language: Callable[[Catalogue], str]) -> Text:
     made = Text(in_language({}))
     made.in_language = in_language
     return made
+
+
+def _run_on(said: Sequence[str]) -> str:
+    """Return sentences with a space between two, unless the first ends with a sign of full width."""
+    spaced = (each if not at or said[at - 1].endswith(_FULL_STOPS) else f" {each}" for at, each in enumerate(said))
+    return "".join(spaced)
 
 
 def _in(catalogue: Catalogue, value: str) -> str:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from app.cluster.epochs import Epoch, EpochHistory
+from app.texts import phrase
 from kraft_core.clients.observed_log import CommittedChange
 from kraft_core.image.changes import described_records
 from kraft_core.image.metadata_image import MetadataImage
@@ -83,7 +84,13 @@ class OffsetGone(LookupError):  # noqa: N818 - it names what happened
     """The offset is older than the kept changes. `oldest` is the first offset that can be read."""
 
     def __init__(self, offset: int, oldest: int) -> None:
-        super().__init__(f"Offset {offset} is older than the changes kept here, which begin at {oldest}.")
+        super().__init__(
+            phrase(
+                "Offset %(offset)s is older than the changes kept here, which begin at %(oldest)s.",
+                offset=offset,
+                oldest=oldest,
+            )
+        )
         self.offset = offset
         self.oldest = oldest
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from app.cluster.quorum import Endpoint, Quorum, Replica
 from app.cluster.reach import Reach
-from app.texts import Text, joined, phrase, phrases
+from app.texts import Text, joined, phrase, phrases, sentences
 
 
 def clock(at_ms: int) -> str:
@@ -31,7 +31,7 @@ def state_text(quorum: Quorum, noun: Literal["voter", "controller"] = "voter") -
             return phrase("No controller has described a quorum yet%(asked)s.", asked=_asked(quorum.asked))
         case "no-majority":
             text = phrase("The quorum has lost its majority: %(answering)s%(silent)s.", answering=who[0], silent=who[1])
-            return joined(" ", [text, phrase("Nothing can be changed until a majority answers again.")])
+            return sentences([text, phrase("Nothing can be changed until a majority answers again.")])
         case "no-leader":
             epoch = phrase(" (epoch %(epoch)s)", epoch=quorum.leader_epoch) if quorum.leader_epoch >= 0 else ""
             return phrase(

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from app.cluster.quorum import Endpoint, Quorum, Replica
 from app.cluster.quorum_text import endpoint_texts
-from app.texts import joined, phrase, phrases
+from app.texts import joined, phrase, phrases, sentences
 from kraft_core.image.metadata_image import ControllerRegistration
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.protocol.uuids import uuid_to_text
@@ -88,7 +88,7 @@ class VoterChangeRefused(Exception):  # noqa: N818 - what happened, not what cla
     """Preconditions do not hold, so nothing was sent to the leader. `change.failed` has them."""
 
     def __init__(self, change: VoterChange) -> None:
-        super().__init__(" ".join(check.detail for check in change.failed))
+        super().__init__(sentences(check.detail for check in change.failed))
         self.change = change
 
     @property

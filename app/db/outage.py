@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.tasks import cancel_tasks
+from app.texts import phrase
 
 log = structlog.get_logger(__name__)
 
@@ -59,8 +60,10 @@ class DatabaseUnavailableError(SQLAlchemyError):
     """The database cannot be used now. The message gives the reason and no address."""
 
     def __init__(self, trouble: Trouble) -> None:
-        verb = "cannot be written to" if trouble.only_writes else "does not answer"
-        super().__init__(f"The database {verb}: {trouble.text}.")
+        if trouble.only_writes:
+            super().__init__(phrase("The database cannot be written to: %(problem)s.", problem=trouble.text))
+        else:
+            super().__init__(phrase("The database does not answer: %(problem)s.", problem=trouble.text))
         self.trouble = trouble
 
 

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from app.db.outage import RETRY_AFTER_SECONDS as DATABASE_RETRY_SECONDS
 from app.db.outage import DatabaseUnavailableError
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 from kraft_core.clients.kafka_client import RequestTimedOut
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
@@ -92,7 +92,9 @@ class NotLoggedInError(UnauthorizedError):
     """The request comes without credentials."""
 
     def __init__(self) -> None:
-        super().__init__("Log in, or send an API token.", headers={"WWW-Authenticate": 'Bearer realm="conclave"'})
+        super().__init__(
+            phrase("Log in, or send an API token."), headers={"WWW-Authenticate": 'Bearer realm="conclave"'}
+        )
 
 
 class ForbiddenError(ApiError):
@@ -379,14 +381,14 @@ def of_http(error: HTTPException) -> ApiError:
         case 404:
             return NoSuchPathError(headers=headers)
         case 405:
-            return MethodNotAllowedError("HTTP 405 Method Not Allowed", headers=headers)
+            return MethodNotAllowedError(phrase("HTTP 405 Method Not Allowed"), headers=headers)
         case status:
             return _BY_STATUS.get(status, BadRequestError)(str(error.detail), headers=headers)
 
 
 def of_database(error: DatabaseUnavailableError) -> ApiError:
     """Return the answer while the database cannot be used."""
-    return UnavailableError(str(error), code="database-unavailable", retry_after_seconds=DATABASE_RETRY_SECONDS)
+    return UnavailableError(sentence_of(error), code="database-unavailable", retry_after_seconds=DATABASE_RETRY_SECONDS)
 
 
 def problem(error: ApiError, request_id: str, extra: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 from fastapi.responses import RedirectResponse, Response
 
 from app.http.errors import BadRequestError
+from app.texts import phrase
 
 NEXT: Final = "next"
 """Query parameter of a form's address: the page to open after a login, if the session has ended when it is sent."""
@@ -49,7 +50,9 @@ def safe_next(address: str) -> str:
     try:
         parts = urlsplit(address)
     except ValueError:
-        raise BadRequestError(f"Bad Request: next is not an address of this server: {address[:100]!r}.") from None
+        raise BadRequestError(
+            phrase("Bad Request: next is not an address of this server: %(text)s.", text=f"{address[:100]!r}")
+        ) from None
     if parts.scheme or parts.netloc or not address.startswith("/") or address.startswith(("//", "/\\")):
         return "/"
     return address if address.isprintable() else "/"

@@ -252,7 +252,7 @@ def known_broker(image: MetadataImage, broker_id: int) -> BrokerRegistration:
     """Return the broker's registration. Raises NotFoundError."""
     broker = image.cluster.brokers.get(broker_id)
     if broker is None:
-        raise NotFoundError(f"Broker {broker_id} is not registered.")
+        raise NotFoundError(phrase("Broker %(id)s is not registered.", id=broker_id))
     return broker
 
 

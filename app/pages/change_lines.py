@@ -1,14 +1,15 @@
 """The lines of the change feed in the language of the reader.
 
 The core describes changes in English only: for the log, the command line and REST too. Here are the messages of
-`kraft_core.image.changes`. A line that has none of them stays in English, as those with the state of a partition do.
+`kraft_core.image.changes`. A line that has none of them stays in English. Kafka's names of fields stay.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from app.texts import catalogued, pattern_of, phrase
+from app.texts import catalogued, joined, pattern_of, phrase
 
 _MESSAGES: Final = (
     catalogued("topic %(topic)s: created"),
@@ -56,6 +57,19 @@ _MESSAGES: Final = (
     catalogued("metadata transaction aborted: %(reason)s"),
 )
 """An earlier one wins."""
+_PARTS: Final = (
+    catalogued("leader %(was)s→%(now)s"),
+    catalogued("replicas %(was)s→%(now)s"),
+    catalogued("adding %(was)s→%(now)s"),
+    catalogued("removing %(was)s→%(now)s"),
+    catalogued("directory of replica %(ids)s"),
+    catalogued("directory of replicas %(ids)s"),
+    catalogued("unclean"),
+    catalogued("recovering"),
+    catalogued("recovered"),
+)
+"""What can have happened to a partition."""
+_PARTITION: Final = re.compile(r"topic (?P<topic>\S+): p(?P<index>\d+) (?P<what>.+)", re.DOTALL)
 
 
 def said(line: str) -> str:
@@ -63,8 +77,30 @@ def said(line: str) -> str:
     for message, pattern in _patterns().get(line.partition(" ")[0], ()):
         found = pattern.fullmatch(line)
         if found is not None:
-            return phrase(message, **found.groupdict())
+            return phrase(message, **{name: _value(name, text) for name, text in found.groupdict().items()})
+    partition = _PARTITION.fullmatch(line)
+    if partition is not None:
+        what = joined(", ", map(_part, re.split(r", (?=[a-zA-Z])", partition["what"])))
+        return phrase("topic %(topic)s: p%(index)s %(what)s", **{**partition.groupdict(), "what": what})
     return line
+
+
+def _part(text: str) -> str:
+    """Return one difference of a partition."""
+    for message, pattern in _part_patterns():
+        found = pattern.fullmatch(text)
+        if found is not None:
+            return phrase(message, **{name: _value(name, value) for name, value in found.groupdict().items()})
+    return text
+
+
+def _value(name: str, text: str) -> str:
+    return phrase("none") if text == "none" and name in {"leader", "was", "now"} else text
+
+
+@lru_cache(maxsize=1)
+def _part_patterns() -> Sequence[tuple[str, Any]]:
+    return [(message, pattern_of(message)) for message in _PARTS]
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ from app.http.errors import BadRequestError, NotFoundError
 from app.pages.frame import UNKNOWN
 from app.reports.violations import safe_cell
 from app.services import Reader, Services, services_of
-from app.texts import ENGLISH
+from app.texts import ENGLISH, phrase
 
 router = APIRouter(include_in_schema=False)
 
@@ -209,7 +209,7 @@ async def rendered(request: Request, address: str, rows: int | None) -> tuple[st
     """
     parts = urlsplit(address)
     if not parts.path.startswith("/") or parts.netloc or parts.scheme or parts.path == "/download":
-        raise BadRequestError(f"of: '{address[:80]}' is not the address of a page.")
+        raise BadRequestError(phrase("of: '%(address)s' is not the address of a page.", address=address[:80]))
     scope: Scope = {
         **{key: value for key, value in request.scope.items() if key not in {"endpoint", "path_params", "route"}},
         "path": parts.path,
@@ -232,7 +232,7 @@ async def rendered(request: Request, address: str, rows: int | None) -> tuple[st
         if message["type"] == "http.response.start":
             kinds = [value for name, value in message["headers"] if name == b"content-type"]
             if message["status"] != 200 or not kinds or not kinds[0].startswith(b"text/html"):
-                raise BadRequestError(f"of: '{address[:80]}' is not the address of a page.")
+                raise BadRequestError(phrase("of: '%(address)s' is not the address of a page.", address=address[:80]))
         else:
             body.append(message.get("body", b""))
 
@@ -254,7 +254,9 @@ async def read_page(request: Request, address: str, table: str, rows: int | None
     html, reader.offset = await rendered(request, address, rows)
     reader.feed(html)
     if not reader.is_found:
-        raise NotFoundError(f"'{address[:80]}' has no rows in a table '{table}'.")
+        raise NotFoundError(
+            phrase("'%(address)s' has no rows in a table '%(table)s'.", address=address[:80], table=table)
+        )
     return reader
 
 
@@ -301,9 +303,11 @@ async def download(request: Request, _caller: Reader) -> Response:
     table, kind, address = asked.get("table", ""), asked.get("format", ""), asked.get("of", "")
     whole = asked.get("whole") == "yes"
     if kind not in FORMATS:
-        raise BadRequestError(f"format: '{kind[:40]}' is not one of {', '.join(FORMATS)}.")
+        raise BadRequestError(
+            phrase("format: '%(kind)s' is not one of %(kinds)s.", kind=kind[:40], kinds=", ".join(FORMATS))
+        )
     if NAME.fullmatch(table) is None:
-        raise BadRequestError(f"table: '{table[:40]}' is not the name of a table.")
+        raise BadRequestError(phrase("table: '%(table)s' is not the name of a table.", table=table[:40]))
     first = await read_page(request, first_page(address) if whole else address, table, ROWS_AT_ONCE if whole else None)
     cluster_id = services_of(request).cluster.cluster_id or "cluster"
     about = {"cluster_id": cluster_id, "metadata_offset": first.offset, "table": table}

@@ -23,7 +23,7 @@ from app.pages.flash import Flash
 from app.pages.frame import counted, known, number, page_of, render
 from app.pages.group_links import group_path
 from app.services import GroupEditor, services_of
-from app.texts import joined, phrase, phrases, sentence_of
+from app.texts import joined, phrase, phrases, sentence_of, sentences
 from kraft_core.clients.admin.offset_reset import OffsetReset, Scenario, ShiftBy, ToOffsets, ToSpec
 from kraft_core.clients.admin.offsets import OffsetSpec
 from kraft_core.clients.admin.reset_request import (
@@ -305,7 +305,7 @@ def done(failed: Failures, partitions: int, *, is_deletion: bool = False) -> Fla
             count=number(partitions),
             done=changed,
         )
-    return Flash("bad" if refused else "good", joined(" ", [result, *refused[:5]]))
+    return Flash("bad" if refused else "good", sentences([result, *refused[:5]]))
 
 
 @router.post("/group-delete-offsets")

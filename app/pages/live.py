@@ -23,7 +23,7 @@ from app.cluster.quorum_text import clock, state_text, state_tone
 from app.http.errors import BadRequestError
 from app.pages.language import language_of
 from app.services import Reader, services_of
-from app.texts import joined, phrase, shown, speaking
+from app.texts import phrase, sentences, shown, speaking
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
 
@@ -131,7 +131,7 @@ class Subject:
         if again is None:
             return Gone(text, "/topics", phrase("Go to the topics"))
         more = phrase("A new topic with the same name has the id %(id)s.", id=uuid_to_text(again.id))
-        return Gone(joined(" ", [text, more]), f"/topics/{quote(self.name, safe='')}", phrase("Open the new topic"))
+        return Gone(sentences([text, more]), f"/topics/{quote(self.name, safe='')}", phrase("Open the new topic"))
 
 
 class SubjectWatch:
@@ -223,7 +223,7 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
             offset=freshness.offset,
             time=clock(int(confirmed)),
         )
-        notice = joined(" ", [notice, shows])
+        notice = sentences([notice, shows])
     return Live(
         offset=freshness.offset if is_known else None,
         high_watermark=max(quorum.high_watermark, freshness.high_watermark),

@@ -20,7 +20,7 @@ from app.pages.topic import known_topic
 from app.records.contents import FORMATS, Content, Decoder, content_of, sizes_of, visible
 from app.records.filters import FIELDS, OPERATORS
 from app.services import RecordReader, services_of
-from app.texts import joined, phrase, phrases, sentence_of, shown, speaking
+from app.texts import joined, phrase, phrases, sentence_of, sentences, shown, speaking
 from kraft_core.clients.consumer.clipping_decoder import ClippedRecord
 from kraft_core.clients.consumer.uniform_records import Raw
 from kraft_core.image.metadata_image import TopicImage
@@ -163,7 +163,7 @@ def _summary(found: Found) -> str:
         size=size(window.scanned_bytes),
         seconds=f"{found.seconds:.1f}",
     )
-    return joined(" ", [records, scanned])
+    return sentences([records, scanned])
 
 
 def _stopped(window: Window) -> str:

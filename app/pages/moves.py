@@ -52,7 +52,7 @@ from app.reports.executor import plan_store
 from app.reports.executor.effect import copy_seconds
 from app.reports.executor.plan import ACTIVE_STATES
 from app.services import Admin, Services, services_of
-from app.texts import joined, phrase, phrases, recognised
+from app.texts import joined, phrase, phrases, recognised, sentences
 
 router = APIRouter(include_in_schema=False)
 
@@ -299,7 +299,7 @@ async def _review(request: Request, choice: Choice, limits: Limits) -> ReviewVie
         more_brokers=len(brokers) - BROKERS_SHOWN,
         chart=partial(moved_chart, effect["brokers"]),
         estimates=_estimates(effect) if effect["bytes"] else "",
-        summary=joined(" ", [phrase("%(goal)s.", goal=GOALS[choice.goal].label), *numbers_text(draft)]),
+        summary=sentences([phrase("%(goal)s.", goal=GOALS[choice.goal].label), *numbers_text(draft)]),
         warnings=warnings,
         unsolved=[_unsolved_text(each) for each in draft.numbers.get("unsolved", ())],
         rows=rows_shown(draft.rows),

@@ -13,7 +13,7 @@ from app.pages.flash import Flash
 from app.pages.frame import counted, go_to, ids_text, page_of, render, whole_number
 from app.pages.topic import known_topic
 from app.services import Admin, PastReader, TopicEditor, services_of
-from app.texts import joined, phrase
+from app.texts import phrase, sentences
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.trie_items import items_of, values_of
 
@@ -126,7 +126,7 @@ def _cancelled(done: Outcome, wanted: Sequence[Partition]) -> Flash:
             **numbers,
             offset=done.offset,
         )
-    return Flash("bad" if refused else "good", joined(" ", [result, *refused[:5]]))
+    return Flash("bad" if refused else "good", sentences([result, *refused[:5]]))
 
 
 @router.get("/reassignments")

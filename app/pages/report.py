@@ -25,7 +25,7 @@ from app.reports.models import ReportRun
 from app.reports.violations import REASONS, violations_page
 from app.reports.what_if import NoPlacementError, UnknownDomainError, lost_brokers, what_if
 from app.services import Reader, Services, services_of
-from app.texts import phrase, recognised
+from app.texts import capitalised, phrase, recognised, sentence_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -172,7 +172,7 @@ async def picked_loss(services: Services, run: ReportRun, racks: Sequence[str], 
         lost = lost_brokers(body, ",".join(words), ",".join(racks))
         found = await asyncio.to_thread(what_if, out, body, lost)
     except (UnknownDomainError, NoPlacementError) as refused:
-        return Picker(choices, brokers, None, recognised(sentence(str(refused))))
+        return Picker(choices, brokers, None, capitalised(sentence_of(refused)))
     return Picker(choices, brokers, found, "")
 
 
@@ -181,11 +181,6 @@ def trends_view(found: Row | None) -> Trends | None:
     if found is None:
         return None
     return Trends(found, trend_lines(found))
-
-
-def sentence(text: str) -> str:
-    """Return a text with a capital letter first."""
-    return text[:1].upper() + text[1:]
 
 
 def report_view(

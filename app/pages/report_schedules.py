@@ -25,6 +25,15 @@ router = APIRouter(include_in_schema=False)
 NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,249}")
 REFUSED: Final = (InvalidCronError, InvalidTimeZoneError, InvalidWebhookError)
+DAYS: Final = (
+    phrase("Mon"),
+    phrase("Tue"),
+    phrase("Wed"),
+    phrase("Thu"),
+    phrase("Fri"),
+    phrase("Sat"),
+    phrase("Sun"),
+)
 LABELS: Final = {
     "cron": phrase("Cron"),
     "time_zone": phrase("Time zone"),
@@ -94,7 +103,11 @@ def spec_of(schedule: ReportSchedule) -> ScheduleSpec:
 def due_texts(spec: ScheduleSpec) -> list[str]:
     """Return the next runs in the schedule's time zone, none when it is disabled. Raises as `cron_trigger`."""
     dues = next_dues(spec.cron, spec.time_zone)
-    return [due.strftime("%a %Y-%m-%d %H:%M %Z") for due in dues] if spec.enabled else []
+    return [_due_text(due) for due in dues] if spec.enabled else []
+
+
+def _due_text(due: dt.datetime) -> str:
+    return phrase("%(day)s %(time)s", day=DAYS[due.weekday()], time=due.strftime("%Y-%m-%d %H:%M %Z"))
 
 
 def read_spec(form: Mapping[str, Any]) -> tuple[str, ScheduleSpec]:

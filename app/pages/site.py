@@ -62,7 +62,7 @@ from app.pages import (
 from app.pages.frame import html_of, page_of
 from app.pages.past import past_paths
 from app.pages.shared_parts import SharedParts
-from app.texts import phrase
+from app.texts import Text, phrase, recognised
 
 ROUTERS = (
     login.router,
@@ -135,8 +135,25 @@ TITLES: Final = {
     "unknown-parameter": phrase("Unknown parameter"),
     "state-being-prepared": phrase("State being prepared"),
     "starting": phrase("Starting"),
+    "unauthorized": phrase("Unauthorized"),
+    "login-refused": phrase("Login refused"),
+    "method-not-allowed": phrase("Method not allowed"),
+    "content-too-large": phrase("Content too large"),
+    "misdirected-request": phrase("Misdirected request"),
+    "timeout": phrase("Timeout"),
+    "offset-gone": phrase("Offset gone"),
+    "offset-not-committed": phrase("Offset not committed"),
+    "history-unreadable": phrase("History unreadable"),
+    "database-unavailable": phrase("Database unavailable"),
+    "foreign-cluster": phrase("Foreign cluster"),
+    "too-many-readers": phrase("Too many readers"),
+    "partition-unavailable": phrase("Partition unavailable"),
+    "broker-in-use": phrase("Broker in use"),
+    "plan-state": phrase("Plan state"),
+    "report-busy": phrase("Report busy"),
+    "report-not-running": phrase("Report not running"),
 }
-"""The titles of the errors that readers see most, by code; others have their code."""
+"""The titles of errors by code; those of Kafka have their code."""
 
 
 def include(app: FastAPI) -> None:
@@ -152,6 +169,8 @@ def error_page(request: Request, error: ApiError) -> Response:
     """Return an error as a page."""
     title = TITLES.get(error.code) or error.code.replace("-", " ").capitalize()
     message = phrase("There is no page at this address.") if isinstance(error, NoSuchPathError) else error.message
+    if not isinstance(message, Text):
+        message = recognised(message)
     context = {"code": error.status, "message": message, "request_id": request.state.request_id}
     html = html_of(request, "error.html", page=page_of(request, title), **context)
     return HTMLResponse(html, error.status)

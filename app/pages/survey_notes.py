@@ -7,7 +7,7 @@ from typing import Final
 from app.cluster.cluster import Cluster, now_ms
 from app.cluster.log_events.survey import Survey
 from app.pages.frame import number
-from app.texts import joined, phrase
+from app.texts import phrase, sentences
 
 GAPS_SHOWN: Final = 3
 PAST_PATIENCE_SECONDS: Final = 5.0
@@ -23,7 +23,7 @@ class SurveyNotes:
     @property
     def text(self) -> str:
         """The sentences, one after the other."""
-        return joined(" ", self.texts)
+        return sentences(self.texts)
 
 
 def notes_of(survey: Survey) -> SurveyNotes:

@@ -44,7 +44,13 @@ async def definition_of(cluster: Cluster, name: str, deleted_at: int) -> Definit
     change = await cluster.archive.change_at(deleted_at)
     topic = change.before.topics.topic(name) if change is not None else None
     if change is None or topic is None or topic.id in change.after.topics.by_id:
-        raise NotFoundError(f"Topic '{name[:249]}' was not deleted at offset {deleted_at}, or that is no longer kept.")
+        raise NotFoundError(
+            phrase(
+                "Topic '%(name)s' was not deleted at offset %(offset)s, or that is no longer kept.",
+                name=name[:249],
+                offset=deleted_at,
+            )
+        )
     named = AclFilter(resource_type=ResourceType.TOPIC, resource_name=name, pattern_type=PatternType.LITERAL)
     lost = [acl for acl in change.before.acls.matching(named) if not cluster.image.acls.contains(acl)]
     configs: dict[str, str | None] = dict(change.before.configs.of(TOPIC, name).items())

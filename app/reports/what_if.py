@@ -57,7 +57,7 @@ def _items(text: str) -> set[str]:
 
 def _some(racks: Iterable[str]) -> str:
     names = sorted(racks)
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "") if names else "no racks"
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "") if names else phrase("no racks")
 
 
 def what_if(out: Path, body: Mapping[str, Any], lost: Lost) -> dict[str, Any]:

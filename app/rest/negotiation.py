@@ -16,6 +16,7 @@ from app.http.errors import BadRequestError, NotAcceptableError, UnsupportedMedi
 from app.http.locations import NEXT
 from app.http.paths import encoded_segments, is_api, routed_path
 from app.rest.routing import SAFE_METHODS
+from app.texts import phrase
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 ACCEPTABLE: Final = frozenset({"*/*", "application/*", "application/json", "application/problem+json"})
@@ -43,7 +44,7 @@ class Negotiation:
             _check_content_type(headers)
         elif scope["type"] == "http" and scope["method"] not in SAFE_METHODS and _has_parameters(scope):
             raise BadRequestError(
-                "Bad Request: a form takes no query parameters; remove them from the address.",
+                phrase("Bad Request: a form takes no query parameters; remove them from the address."),
                 code="unknown-parameter",
             )
         if scope["type"] == "http" and scope["method"] == "HEAD":

@@ -25,6 +25,7 @@ from app.security.accounts import (
 from app.security.roles import SCOPES, Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
+from app.texts import phrase
 
 ENVIRONMENT_TOKEN: Final = "environment"  # noqa: S105 - the name of a token, not a token
 GENERATIONS_MAX: Final = 4  # tokens made by tokens: each generation costs one more read per request
@@ -94,15 +95,20 @@ def add_token(
     """
     check_name(name)
     if name == ENVIRONMENT_TOKEN:
-        raise AccountError(f"The name '{name}' is reserved for the token of CONCLAVE_ADMIN_TOKEN.", "name")
+        raise AccountError(
+            phrase("The name '%(name)s' is reserved for the token of CONCLAVE_ADMIN_TOKEN.", name=name), "name"
+        )
     if token_by_name(session, name) is not None:
-        raise AccountConflictError(f"A token '{name}' already exists.", "name")
+        raise AccountConflictError(phrase("A token '%(name)s' already exists.", name=name), "name")
     wanted = _role(role)
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown:
-        raise AccountError(f"Unknown scope {', '.join(unknown)}; known: {', '.join(SCOPES)}.", "scopes")
+        raise AccountError(
+            phrase("Unknown scope %(names)s; known: %(known)s.", names=", ".join(unknown), known=", ".join(SCOPES)),
+            "scopes",
+        )
     if expires_at is not None and expires_at <= now:
-        raise AccountError("The expiry is in the past.", "expires_at")
+        raise AccountError(phrase("The expiry is in the past."), "expires_at")
     _check_not_beyond(session, maker, wanted, scopes, expires_at, now)
     text = new_token("cnc_")
     made = ApiToken(
@@ -173,7 +179,7 @@ def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
     """Revoke a token and all tokens created with it. Raises UnknownAccountError if no token has this name."""
     found = token_by_name(session, name)
     if found is None:
-        raise UnknownAccountError(f"There is no token '{name}'.", "name")
+        raise UnknownAccountError(phrase("There is no token '%(name)s'.", name=name), "name")
     if found.revoked_at is None:
         found.revoked_at = now
     return found

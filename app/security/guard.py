@@ -139,10 +139,10 @@ class Guard:
         given = headers.getlist("host")
         found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
         if found is None or not 0 < int(found["port"] or 80) < 65_536:
-            raise BadRequestError("Bad Request: there must be one Host header, as NAME or NAME:PORT.")
+            raise BadRequestError(phrase("Bad Request: there must be one Host header, as NAME or NAME:PORT."))
         if found["name"] not in self._host_names:
             raise MisdirectedRequestError(
-                "This server does not answer for that host name; see the setting allowed_hosts."
+                phrase("This server does not answer for that host name; see the setting allowed_hosts.")
             )
 
     async def _authenticate(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> Principal | None:
@@ -231,7 +231,10 @@ def _form_field(headers: Headers, body: bytes, name: str) -> str | None:
         return parse_qs(body.decode("utf-8"), max_num_fields=FORM_FIELDS_MAX).get(name, [None])[0]
     except ValueError:
         raise BadRequestError(
-            f"The form cannot be parsed, or has more than {FORM_FIELDS_MAX} fields. Nothing has changed."
+            phrase(
+                "The form cannot be parsed, or has more than %(most)s fields. Nothing has changed.",
+                most=FORM_FIELDS_MAX,
+            )
         ) from None
 
 
@@ -250,7 +253,9 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
     Raises ContentTooLargeError, RequestTimeoutError when it arrives too slowly, and TooManyRequestsError or
     UnavailableError when bodies fill the memory.
     """
-    too_large = ContentTooLargeError(f"The body is larger than {bytes_max} bytes.", headers={"Connection": "close"})
+    too_large = ContentTooLargeError(
+        phrase("The body is larger than %(most)s bytes.", most=bytes_max), headers={"Connection": "close"}
+    )
     announced = headers.get("content-length", "0")
     if not announced.isascii() or not announced.isdigit():
         raise BadRequestError("Content-Length is not a number.")
@@ -273,7 +278,8 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
                     return b"".join(parts)
     except TimeoutError:
         raise RequestTimeoutError(
-            f"The body did not arrive within {seconds:g} s.", headers={"Connection": "close"}
+            phrase("The body did not arrive within %(seconds)s s.", seconds=f"{seconds:g}"),
+            headers={"Connection": "close"},
         ) from None
 
 

@@ -12,6 +12,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.security.common_passwords import is_common
+from app.texts import phrase
 
 LENGTH_MIN: Final = 15  # minimum for a password as the only factor: NIST SP 800-63B-4, 3.1.1.2
 LENGTH_MAX: Final = 256
@@ -31,13 +32,27 @@ def check_new_password(password: str, user_name: str) -> None:
     Source: NIST SP 800-63B-4; ASVS 6.2.1, 6.2.4, 6.2.9.
     """
     if len(password) < LENGTH_MIN:
-        raise ValueError(f"The password has {len(password)} characters; it needs at least {LENGTH_MIN}.")
+        raise ValueError(
+            phrase(
+                "The password has %(count)s characters; it needs at least %(least)s.",
+                count=len(password),
+                least=LENGTH_MIN,
+            )
+        )
     if len(password) > LENGTH_MAX:
-        raise ValueError(f"The password has {len(password)} characters; at most {LENGTH_MAX} are allowed.")
+        raise ValueError(
+            phrase(
+                "The password has %(count)s characters; at most %(most)s are allowed.",
+                count=len(password),
+                most=LENGTH_MAX,
+            )
+        )
     if is_common(password, user_name):
         raise ValueError(
-            "The password is too easy to guess: it is made of common words, the user's name, runs or repetitions. "
-            "Use several unusual words."
+            phrase(
+                "The password is too easy to guess: it is made of common words, the user's name, runs or repetitions. "
+                "Use several unusual words."
+            )
         )
 
 

@@ -27,7 +27,7 @@ from app.security.roles import ANONYMOUS, Actor, Principal
 from app.security.secrets import digest, load_or_make_key, sign, write_private
 from app.security.streams import Streams
 from app.security.text import plain_text
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 
 log = structlog.get_logger(__name__)
 
@@ -129,9 +129,11 @@ class Security(Recorder):
         cause = "too many unknown tokens" if wait else "unknown or expired token"
         await self.record(ANONYMOUS, "authenticate", "token", "denied", info, error=cause)
         if wait:
-            raise too_many(f"Too many unknown, revoked or expired tokens; try again in {wait} s.", wait)
+            raise too_many(
+                phrase("Too many unknown, revoked or expired tokens; try again in %(seconds)s s.", seconds=wait), wait
+            )
         raise UnauthorizedError(
-            "The token is unknown, revoked or expired.",
+            phrase("The token is unknown, revoked or expired."),
             error_code=40101,
             headers={"WWW-Authenticate": 'Bearer realm="conclave", error="invalid_token"'},
         )
@@ -313,7 +315,7 @@ class Security(Recorder):
         try:
             check_new_password(password, name)
         except ValueError as weak:
-            raise accounts.AccountError(str(weak), "password") from None
+            raise accounts.AccountError(sentence_of(weak), "password") from None
         return await self._passwords.hash(password)
 
     async def _write(

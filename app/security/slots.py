@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from app.http.errors import TooManyRequestsError, UnavailableError
+from app.texts import phrase
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 LOGIN_PATHS: Final = frozenset({"/login", "/login/link"})
@@ -51,13 +52,21 @@ class Pool:
             raise _refused(
                 TooManyRequestsError,
                 42902,
-                f"You have too many {self.what} at once; at most {self.each_max:,} are allowed.",
+                phrase(
+                    "You have too many %(what)s at once; at most %(most)s are allowed. Try again later.",
+                    what=self.what,
+                    most=f"{self.each_max:,}",
+                ),
             )
         if self.total + amount > self.total_max:
             raise _refused(
                 UnavailableError,
                 50302,
-                f"There are too many {self.what} at once; at most {self.total_max:,} are served.",
+                phrase(
+                    "There are too many %(what)s at once; at most %(most)s are served. Try again later.",
+                    what=self.what,
+                    most=f"{self.total_max:,}",
+                ),
             )
         self.held[holder] += amount
         self.total += amount
@@ -104,12 +113,14 @@ class Slots:
     """The slots of one process with `connections` connections and a largest body of `body_bytes_max`."""
 
     def __init__(self, connections: int, body_bytes_max: int) -> None:
-        self.health = Pool("probes", HEALTH_MAX, HEALTH_MAX)
-        self.login = Pool("requests of the login page", LOGIN_MAX, LOGIN_OF_SOURCE_MAX)
-        self.streams = Pool("event streams", connections * 5 // 8, max(4, connections // 4))
-        self.requests = Pool("requests", min(REQUESTS_MAX, connections), min(REQUESTS_OF_CALLER_MAX, connections // 2))
+        self.health = Pool(phrase("probes"), HEALTH_MAX, HEALTH_MAX)
+        self.login = Pool(phrase("requests of the login page"), LOGIN_MAX, LOGIN_OF_SOURCE_MAX)
+        self.streams = Pool(phrase("event streams"), connections * 5 // 8, max(4, connections // 4))
+        self.requests = Pool(
+            phrase("requests"), min(REQUESTS_MAX, connections), min(REQUESTS_OF_CALLER_MAX, connections // 2)
+        )
         own = max(BODIES_OF_CALLER_BYTES_MAX, body_bytes_max)
-        self.bodies = Pool("bytes of request bodies", max(BODIES_BYTES_MAX, 2 * own), own)
+        self.bodies = Pool(phrase("bytes of request bodies"), max(BODIES_BYTES_MAX, 2 * own), own)
         self._lookups: dict[str, tuple[asyncio.Semaphore, int]] = {}
 
     def pool_of(self, path: str) -> Pool:
@@ -140,7 +151,7 @@ def _refused(
     kind: type[TooManyRequestsError] | type[UnavailableError], error_code: int, message: str
 ) -> TooManyRequestsError | UnavailableError:
     return kind(
-        f"{message} Try again later.",
+        message,
         error_code=error_code,
         headers={"Connection": "close"},
         retry_after_seconds=RETRY_AFTER_SECONDS,

@@ -172,3 +172,13 @@ def test_words_of_a_template_outside_of_sentences_are_found() -> None:
 def test_templates_have_no_words_outside_of_sentences() -> None:
     found = {path.name: spoken(path.read_text()) for path in folder("templates").glob("*.html")}
     assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_sentences_that_follow_each_other_need_no_space_in_chinese() -> None:
+    two = texts.sentences([texts.phrase("Nothing can be changed until a majority answers again."), "a", "B."])
+    assert two == "Nothing can be changed until a majority answers again. a B."
+    small = texts.capitalised(texts.phrase("broker '%(id)s' is not in the report.", id=7))
+    assert small == "Broker '7' is not in the report."
+    with texts.speaking("zh"):
+        assert texts.shown(two).endswith("。a B.")
+        assert "报告" in texts.shown(small)

@@ -42,7 +42,14 @@ def test_a_record_is_produced_and_read(page: Page, product: Product) -> None:
     assert page.locator("#rows pre").first.evaluate(look)[1] == "none", "a value is printed whole"
     expect(page.locator("#rows pre").last).to_be_visible()
     expect(page.get_by_role("button", name="Live tail")).to_be_hidden()
+    page.goto("/topics/browsed/configs?q=retention.ms")
+    expect(page.locator('table[data-table="configs"]')).to_be_visible()
+    expect(page.get_by_role("button", name="Preview changes")).to_be_hidden()
     page.emulate_media(media="screen")
+    page.goto("/changes?name=browsed")
+    page.locator(".feed details summary").last.click()
+    line = page.locator(".feed details li").last
+    assert line.evaluate("each => each.getBoundingClientRect().height") < 40, "a folded line has the whole width"
     page.goto("/topics/browsed/produce")
     assert violations(page) == []
 

@@ -15,6 +15,7 @@ from app.cluster.log_store.recorder import Recorder, has_news
 from app.cluster.log_store.replay import Replay
 from app.cluster.topic_table import TopicTable
 from app.tasks import cancel_tasks
+from app.texts import phrase, sentences
 from kraft_core.image.metadata_image import MetadataImage
 
 PATIENCE_SECONDS: Final = 2.0
@@ -38,7 +39,9 @@ class StateBeingPrepared(Exception):  # noqa: N818 - it is no error
     """The state is being read from disk; ask again in a second."""
 
     def __init__(self, offset: int) -> None:
-        super().__init__(f"The state at offset {offset} is being prepared. Ask again in a second.")
+        super().__init__(
+            phrase("The state at offset %(offset)s is being prepared. Ask again in a second.", offset=offset)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +116,19 @@ class Archive:
     def kept_text(self) -> str:
         """Return what is kept, in one sentence."""
         gaps = [f"{gap.start} to {gap.end - 2}" for gap in self.gaps if gap.end - 2 >= gap.start]
-        without = f", without {', '.join(gaps[-GAPS_NAMED:])}" if gaps else ""
-        return f"Kept are offsets {self.first_offset} to {self._newest_offset()}{without}."
+        values = {"first": self.first_offset, "last": self._newest_offset()}
+        if not gaps:
+            return phrase("Kept are offsets %(first)s to %(last)s.", **values)
+        without = ", ".join(gaps[-GAPS_NAMED:])
+        return phrase("Kept are offsets %(first)s to %(last)s, without %(gaps)s.", gaps=without, **values)
+
+    def _not_known(self, why: str, *, is_future: bool) -> StateUnknown:
+        return StateUnknown(sentences([why, self.kept_text()]), is_future=is_future)
 
     async def at_offset(self, offset: int) -> Past:
         """Return the state at an offset. Raises StateUnknown, StateBeingPrepared, StorageError."""
         if offset > self._newest_offset():
-            raise StateUnknown(f"Offset {offset} is not committed yet. {self.kept_text()}", is_future=True)
+            raise self._not_known(phrase("Offset %(offset)s is not committed yet.", offset=offset), is_future=True)
         if (cached := self._cached.get(offset)) is not None:
             self._cached.move_to_end(offset)
             return cached
@@ -133,19 +142,19 @@ class Archive:
         return self._history.state_at(min(offset, self._history.newest_offset)) is not None
 
     def _unknown(self, offset: int) -> StateUnknown:
-        return StateUnknown(f"The state at offset {offset} is not kept. {self.kept_text()}", is_future=False)
+        return self._not_known(phrase("The state at offset %(offset)s is not kept.", offset=offset), is_future=False)
 
     async def at_time(self, time_ms: int) -> Past:
         """Return the state after the newest change that is not younger than `time_ms`. Raises as `at_offset`."""
         if time_ms > time.time() * 1000:
-            raise StateUnknown(f"That time is in the future. {self.kept_text()}", is_future=True)
+            raise self._not_known(phrase("That time is in the future."), is_future=True)
         offset = self._history.offset_at(time_ms)
         if offset is None and self._files is not None:
             files = self._files
             async with self._reading:
                 offset = await asyncio.to_thread(_offset_at, files, time_ms)
         if offset is None:
-            raise StateUnknown(f"The state at that time is not kept. {self.kept_text()}", is_future=False)
+            raise self._not_known(phrase("The state at that time is not kept."), is_future=False)
         return await self.at_offset(offset)
 
     async def stretch(self, before: int | None) -> Stretch:

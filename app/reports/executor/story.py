@@ -28,7 +28,7 @@ from app.reports.executor.plan import (
     Row,
 )
 from app.reports.executor.throttles import CORDONED
-from app.texts import Text, joined, phrase, phrases, recognised
+from app.texts import Text, joined, phrase, phrases, recognised, sentences
 from kraft_core.configs.config_resource import BROKER, TOPIC
 
 NAMED_MAX: Final = 5
@@ -187,7 +187,7 @@ def sentence(kind: str, detail: Mapping[str, Any]) -> Text:
         case "uncordoned":
             return phrase("The cordon of broker %(id)s is as before.", id=detail["broker"])
         case "rows":
-            return joined(" ", [_rows_sentence(state, detail[state]) for state in TOLD if state in detail])
+            return sentences([_rows_sentence(state, detail[state]) for state in TOLD if state in detail])
         case "stuck":
             return phrase(
                 "%(partitions)s without progress for %(minutes)s min.",
@@ -214,7 +214,7 @@ def sentence(kind: str, detail: Mapping[str, Any]) -> Text:
 
 def _with(first: str | None, reasons: Iterable[str]) -> Text:
     """Return a sentence and the stored reasons after it."""
-    return joined(" ", [*([] if first is None else [first]), *map(recognised, reasons)])
+    return sentences([*([] if first is None else [first]), *map(recognised, reasons)])
 
 
 def _made(detail: Mapping[str, Any]) -> Text:

@@ -5,10 +5,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.app.live import LiveWeb, running_web
+from tests.app.rest import test_authorizer
 from tests.interop import kafka
 from tests.interop.conclave import new_cluster_id
 
 pytestmark = pytest.mark.interop
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +24,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
     (port,) = kafka.free_ports(1)
     bootstrap, cluster_id = f"127.0.0.1:{port}", new_cluster_id()
     (folder / "controller").mkdir()
-    settings = kafka.controller_settings(100, port, folder / "controller", bootstrap)
+    settings = {**kafka.controller_settings(100, port, folder / "controller", bootstrap), **AUTHORIZER}
     config = kafka.write_properties(folder / "controller" / "server.properties", settings)
     kafka.format_storage(config, cluster_id, "--standalone")
     with kafka.start("controller", config) as controller:
@@ -59,3 +65,10 @@ def test_the_web_attaches_to_apaches_controller_and_changes_its_cluster(apache: 
     assert change["lines"][0] == "topic apache: created"
     assert apache.client.delete(f"{apache.cluster}/topics/apache").status_code == 204
     assert apache.client.get(f"{apache.cluster}/topics/apache").status_code == 404
+
+
+def test_several_acls_of_apaches_quorum_are_deleted_by_rest_and_on_the_page(apache: LiveWeb) -> None:
+    assert not test_authorizer.listed(apache)
+    test_authorizer.test_named_acls_are_deleted_in_one_call_with_a_result_for_each(apache)
+    test_authorizer.test_selected_acls_are_deleted_from_the_page_after_a_preview(apache)
+    assert not test_authorizer.listed(apache)

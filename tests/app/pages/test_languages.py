@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from app import texts
+from app.pages import change_lines
+from app.pages.report_schedules import due_texts
+from app.reports.schedules import ScheduleSpec
 from tests.app.live import CombinedNode, LiveWeb, combined_node, running_web
 from tests.browser.routes import ADDRESSES, GROUP
 
 TOPIC = "spoken-topic"
-CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9"}
+CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9", "Accept": "text/html"}
 SPOKEN = frozenset({"title", "aria-label", "placeholder", "alt"})
 SILENT = frozenset({"code", "pre", "script", "style", "kbd", "textarea"})
 DOCUMENTATION = re.compile(r'<div class="doc">.*?</div>|<(p|td) lang="en">.*?</\1>', re.DOTALL)
@@ -26,6 +29,27 @@ ENGLISH = re.compile(r"\b[A-Za-z][a-z]+ [a-z]+ [a-z]+\b|[A-Z][a-z]+( [a-z]+)*")
 NAMES = frozenset({"Con", "Kafka", "English"})
 STORED = "No broker has a rack, so the rack rule cannot be checked. Set broker.rack on every broker."
 """A sentence of a report: it is known by the real catalogue."""
+REFUSED = (
+    ("GET", "/topics?at_offset=x", 400),
+    ("GET", "/topics?at_offset=1&at=2026-01-01", 400),
+    ("GET", "/topics?at_offset=999999999", 400),
+    ("GET", "/topics?at=never", 400),
+    ("GET", "/topics?at=2999-01-01", 400),
+    ("GET", "/audit?at_offset=1", 400),
+    ("GET", "/topics/absent", 404),
+    ("GET", "/topics/absent/again/7", 404),
+    ("GET", "/brokers/99", 404),
+    ("GET", "/plans/99", 404),
+    ("GET", "/nowhere", 404),
+    ("GET", "/download?format=zip", 400),
+    ("GET", "/download?format=csv&table=_", 400),
+    ("GET", "/download?format=csv&table=topics&of=elsewhere", 400),
+    ("GET", "/download?format=csv&table=absent&of=/topics", 404),
+    ("GET", "/login?next=//[", 400),
+    ("PUT", "/topics", 405),
+    ("POST", "/topics?name=x", 400),
+)
+"""Requests of pages that are refused, with their status."""
 OPEN, CLOSE = "\u27e6", "\u27e7"
 
 
@@ -105,18 +129,30 @@ def test_no_page_has_a_sentence_that_is_not_translated(web: LiveWeb, bracketed: 
     assert made.status_code == 201, made.text
     assert len(addresses()) > 30
     left = {}
-    for address in addresses():
-        answer = web.client.get(address, headers=CHINESE)
+    for method, address, status in [*(("GET", each, 200) for each in addresses()), *REFUSED]:
+        answer = web.client.request(method, address, headers=CHINESE)
         reader = Reader()
         reader.feed(DOCUMENTATION.sub("", answer.text))
-        assert (answer.status_code, reader.language) == (200, "zh"), address
+        assert (answer.status_code, reader.language) == (status, "zh"), address
         texts_left = {each for each in reader.found if is_english(each)} - NAMES - {STORED}
         if texts_left:
             left[address] = sorted(texts_left)
     assert left == {}
 
 
+def test_partitions_and_weekdays_are_told_in_chinese() -> None:
+    line = (
+        "topic a: p3 leader 2→none, isr [2,4]→[4], directory of replicas 1, 2, unclean, recovering, partitionEpoch 17"
+    )
+    (run, *_) = due_texts(ScheduleSpec(cron="0 6 * * mon"))
+    assert (change_lines.said(line), run[:4]) == (line, "Mon ")
+    with texts.speaking("zh"):
+        assert texts.shown(change_lines.said(line)) == (
+            "主题 a：p3 领导者 2→无，isr [2,4]→[4]，副本 1, 2 的目录，不干净，正在恢复，partitionEpoch 17"
+        )
+        assert texts.shown(run).startswith("周一 ")
+
+
 def is_english(text: str) -> bool:
     """Return whether a text of a page should have been in brackets."""
-    found = ENGLISH.search(text)
-    return found is not None and (found[0].count(" ") >= 2 or found[0] == text)
+    return any(found[0].count(" ") >= 2 or found[0] == text for found in ENGLISH.finditer(text))

@@ -278,7 +278,7 @@ def change_that_creates(offset: int, partitions: int) -> Change:
     ("line", "chinese"),
     [
         ("topic orders: created", "主题 orders：已创建"),
-        ("topic orders: p3 leader 2→4, partitionEpoch 17", "topic orders: p3 leader 2→4, partitionEpoch 17"),
+        ("topic orders: p3 leader 2→4, partitionEpoch 17", "主题 orders：p3 领导者 2→4，partitionEpoch 17"),
         ("config of topic orders: retention.ms set to 5", "主题 orders 的配置：retention.ms 设为 5"),
         ("config of topic orders: retention.ms 5→6", "主题 orders 的配置：retention.ms 5→6"),
         ("broker 1: registered, epoch 8, rack a, fenced", "Broker 1：已注册，纪元 8，机架 a，已隔离"),
