@@ -25,7 +25,9 @@ class _Bands:
         self.low, self.high = state.rules.low, state.rules.high
         new = state.rules.new
         self.takers = state.rules.takers if new is None else new
-        self.givers = sorted(state.rules.takers - self.takers if new is not None else state.rules.takers)
+        sharers = state.rules.sharers
+        self.givers = sorted(sharers if new is None else sharers - self.takers)
+        self.last_givers = sorted({*self.givers, *state.rules.givers})
 
     def over(self) -> list[int]:
         """Brokers above their bands, the fullest first. To expand, no broker must give."""
@@ -84,7 +86,8 @@ def outside(state: State) -> dict[int, int]:
     rules, count = state.rules, state.count
     found = {each: rules.low[each] - count[each] for each in (rules.takers if rules.new is None else rules.new)}
     if rules.new is None:
-        found = {each: max(below, count[each] - rules.high[each]) for each, below in found.items()}
+        for each in rules.sharers:
+            found[each] = max(found.get(each, 0), count[each] - rules.high[each])
     return {each: distance for each, distance in found.items() if distance > 0}
 
 
@@ -139,10 +142,12 @@ def _in_order(state: State, source: int, amount: int) -> Iterator[int]:
     """
     leader, sizes = state.layout.leader, state.layout.sizes
     held = state.holders()[source]
-    for group in (
-        [each for each in held if leader[each] != source],
-        [each for each in held if leader[each] == source],
-    ):
+    for leads in (False, True):
+        group = (
+            [each for each in held if leader[each] == source]
+            if leads
+            else [each for each in held if leader[each] != source]
+        )
         if sizes is not None and state.rules.new is None:
             yield from sorted(group, key=state.size)
             continue
@@ -163,7 +168,7 @@ def _chains(state: State, bands: _Bands) -> None:
     stuck = set()
     while under := [each for each in bands.under() if each not in stuck]:
         last = under[0]
-        path = search.path(last, lambda each: state.count[each] > bands.low[each], bands.givers, backwards=True)
+        path = search.path(last, lambda each: state.count[each] > bands.low[each], bands.last_givers, backwards=True)
         if path is None or not search.apply(path):
             stuck.add(last)
 

@@ -26,7 +26,7 @@ def move_bound(state: State, forced: dict[int, Indexes], crowded: dict[int, int]
     bounds = [sum(needs.values())]
     count, start, low, high = state.count, state.start_count, rules.low, rules.high
     if BALANCE in goals:
-        excess = {each: start[each] - high[each] for each in rules.takers if start[each] > high[each]}
+        excess = {each: start[each] - high[each] for each in rules.sharers if start[each] > high[each]}
         lost = sum(more - max(0, count[each] - high[each]) for each, more in excess.items())
         if REPLICATION_FACTOR not in goals:
             lost += sum(

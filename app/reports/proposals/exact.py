@@ -118,11 +118,11 @@ class _Network:
 
     def _partition_arcs(self, partition: int, node: int) -> Iterator[Arc]:
         target, before = self.state.target[partition], self.state.before[partition]
-        rule_racks, takers = self.rack_of, self.state.rules.takers
+        rule_racks, sharers = self.rack_of, self.state.rules.takers | self.state.rules.givers
         counts = [0] * self.racks
         for broker in target:
             counts[rule_racks[broker]] += 1
-            if broker in takers or broker in self.forced.get(partition, ()):
+            if broker in sharers or broker in self.forced.get(partition, ()):
                 rack_node = node + 1 + rule_racks[broker]
                 yield broker, rack_node, -self._replica_cost(partition, broker), partition, -1 - broker
         for rack, (least, most) in enumerate(self.limits[len(target)]):

@@ -56,6 +56,11 @@ class LayoutBroker:
         """Whether its replicas are online, as far as the broker's state tells."""
         return self.state == ACTIVE
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no replica fits any more: it may lose replicas and gets none."""
+        return self.free_bytes is not None and self.free_bytes <= 0
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutTopic:
@@ -116,7 +121,8 @@ class Layout:
 
     def ids(self, indexes: Sequence[int]) -> tuple[int, ...]:
         """Return the broker ids of indexes."""
-        return tuple(self.brokers[index].broker_id for index in indexes)
+        brokers = self.brokers
+        return tuple([brokers[index].broker_id for index in indexes])
 
     def key(self, partition: int) -> tuple[str, int]:
         """Return the (topic, partition number) of a partition index."""

@@ -5,10 +5,11 @@ gets another leader: one that prefers the new leader needs an election alone, an
 """
 
 from array import array
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
+from operator import ne
 
 from app.reports.leaders import level_leaders
 
@@ -35,6 +36,7 @@ class _Partitions:
         self._candidates = candidates
         self.leaders = list(start)
         self._led = [array("i") for _ in range(brokers)]
+        self._ways: dict[int, Mapping[int, Sequence[int]]] = {}
         open_partitions = []
         for partition, leader in enumerate(start):
             if leader in candidates[partition]:
@@ -63,23 +65,25 @@ class _Partitions:
         return 1
 
     def room(self, broker: int) -> dict[int, int]:
-        found = Counter(chain.from_iterable([self._candidates[partition] for partition in self._led[broker]]))
-        del found[broker]
-        return found
+        return {other: len(partitions) for other, partitions in self.ways(broker).items()}
 
     def ways(self, broker: int) -> Mapping[int, Sequence[int]]:
         """Return the partitions by other candidate, those that prefer the candidate last, so that they move first."""
-        found: dict[int, array[int]] = {}
-        preferred: dict[int, array[int]] = {}
+        known = self._ways.get(broker)
+        if known is not None:
+            return known
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        preferred: defaultdict[int, list[int]] = defaultdict(list)
         for partition in self._led[broker]:
             able = self._candidates[partition]
+            first = able[0]
             for other in able:
                 if other != broker:
-                    into = preferred if other == able[0] else found
-                    into.setdefault(other, array("i")).append(partition)
+                    (preferred if other == first else found)[other].append(partition)
         for other, partitions in preferred.items():
-            found.setdefault(other, array("i")).extend(partitions)
-        return found
+            found[other].extend(partitions)
+        self._ways[broker] = {other: array("i", partitions) for other, partitions in found.items()}
+        return self._ways[broker]
 
 
 def balanced_leaders(
@@ -98,5 +102,5 @@ def balanced_leaders(
     leaders = list(partitions.leaders)
     for broker, partition, _ in found.leadership.moved():
         leaders[partition] = broker
-    changes = sum(now >= 0 and now != then for now, then in zip(leaders, start, strict=True))
+    changes = sum(leaders[each] >= 0 for each in compress(range(len(leaders)), map(ne, leaders, start)))
     return LeaderPlan(leaders, found.optimum, found.limit, found.proof, changes)

@@ -8,6 +8,7 @@ from operator import eq, ne
 from app.reports.proposals.layout import Indexes, Layout
 from app.reports.proposals.proposal import BrokerNumbers, Numbers
 from app.reports.proposals.rules import RackRule, Rules
+from app.reports.proposals.state import State
 
 MAX_COMPARED = 8
 """Up to this replication factor, comparing all pairs of replicas by column is the fastest."""
@@ -35,7 +36,7 @@ def _suspects(target: list[Indexes], among: Sequence[int], rule: RackRule) -> li
     found: list[int] = []
     widths = [len(target[partition]) for partition in among]
     for width in sorted(set(widths)):
-        chosen = list(compress(among, map(width.__eq__, widths)))
+        chosen = among if len(widths) == widths.count(width) else list(compress(among, map(width.__eq__, widths)))
         racks = list(map(rule.rack_of.__getitem__, chain.from_iterable([target[each] for each in chosen])))
         if width > rule.racks or width > MAX_COMPARED:
             found += chosen
@@ -53,12 +54,15 @@ def numbers_of(
     leader: Sequence[int],
     count: list[int],
     crowded: dict[int, int],
+    sizes: list[int] | None,
 ) -> Numbers:
-    """Return the numbers with these targets and leaders. `count`: replicas by broker. See `crowded_partitions`."""
+    """Return the numbers with these targets and leaders. `count` and `sizes`: replicas and bytes by broker.
+
+    See `crowded_partitions`.
+    """
     leaders = Counter(leader)
     firsts = [replicas[0] if replicas else -1 for replicas in target]
     preferred = Counter(firsts)
-    sizes = _bytes_per_broker(layout, target)
     rows = tuple(
         BrokerNumbers(
             broker.broker_id,
@@ -91,7 +95,8 @@ def numbers_of(
     )
 
 
-def _bytes_per_broker(layout: Layout, target: list[Indexes]) -> list[int] | None:
+def bytes_per_broker(layout: Layout, target: list[Indexes]) -> list[int] | None:
+    """Return the known bytes of each broker, None where no size is known."""
     if layout.sizes is None:
         return None
     found = [0] * len(layout.brokers)
@@ -99,4 +104,16 @@ def _bytes_per_broker(layout: Layout, target: list[Indexes]) -> list[int] | None
         if size:
             for broker in replicas:
                 found[broker] += size
+    return found
+
+
+def bytes_after(state: State, before: list[int]) -> list[int]:
+    """Return the known bytes of each broker after the moves so far."""
+    found = list(before)
+    for partition in state.changed:
+        size = state.size(partition)
+        for broker in state.before[partition]:
+            found[broker] -= size
+        for broker in state.target[partition]:
+            found[broker] += size
     return found

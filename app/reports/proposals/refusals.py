@@ -1,6 +1,7 @@
 """The reasons why no plan can be made at all, as sentences."""
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from app.reports.proposals.layout import Layout
 from app.reports.proposals.options import DRAIN, LEADERS, MOVE, REPLICATION_FACTOR, Options
@@ -59,12 +60,10 @@ def _too_few(layout: Layout, options: Options, rules: Rules) -> Iterator[str]:
                 count=hosts,
             )
         return
-    widest = max(
-        (partition for partition in range(len(layout)) if rules.movable[partition]),
-        key=lambda partition: len(layout.replicas[partition]),
-        default=None,
-    )
-    if widest is not None and len(layout.replicas[widest]) > hosts:
+    most = max(map(len, compress(layout.replicas, rules.movable)), default=0)
+    if most > hosts:
+        movable = compress(range(len(layout)), rules.movable)
+        widest = next(partition for partition in movable if len(layout.replicas[partition]) == most)
         topic, number = layout.key(widest)
         yield phrase(
             "Partition %(name)s has %(replicas)s replicas, and only %(count)s brokers would be left to hold them.",

@@ -1,6 +1,8 @@
 """The moves that must be: replicas that leave their broker or rack, and a new replication factor."""
 
 from collections.abc import Collection
+from itertools import compress
+from operator import not_
 
 from app.reports.proposals.layout import Indexes
 from app.reports.proposals.options import REPAIR
@@ -16,9 +18,9 @@ def forced_replicas(state: State) -> dict[int, Indexes]:
     layout, rules, goals = state.layout, state.rules, state.options.goals
     found: dict[int, set[int]] = {}
     if rules.leaving:
-        for partition, replicas in enumerate(state.before):
-            if not rules.leaving.isdisjoint(replicas):
-                found.setdefault(partition, set()).update(rules.leaving.intersection(replicas))
+        concerned = map(not_, map(rules.leaving.isdisjoint, state.before))
+        for partition in compress(range(len(state.before)), concerned):
+            found.setdefault(partition, set()).update(rules.leaving.intersection(state.before[partition]))
     if rules.left:
         for partition, replicas in enumerate(state.before):
             if rules.movable[partition] and not rules.left.isdisjoint(replicas):

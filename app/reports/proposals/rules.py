@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, compress
 
 from app.reports import definitions as d
 from app.reports.broker_state import FENCED, UNREGISTERED
@@ -105,10 +105,11 @@ class Rules:
     """What the options mean for a layout, by broker and partition index.
 
     leaving: brokers whose replicas must all move. drained: those of them that the options name.
-    excluded: brokers that keep their replicas and get none. takers: brokers that may get replicas. left: the brokers
-    that the movable partitions leave (move). new: of the takers, the only ones that balance may fill (expand), else
-    None. movable: 1 for each partition that may change. low, high: bands of the brokers that take part in the balance,
-    -1 for the others.
+    excluded: brokers that keep their replicas and get none. takers: brokers that may get replicas. givers: brokers
+    with full disks, which may lose replicas and get none. sharers: the takers, and the givers that have at least their
+    share. left: the brokers that the movable partitions leave (move). new: of the takers, the only ones that balance
+    may fill (expand), else None. movable: 1 for each partition that may change. low, high: bands of the sharers, -1
+    for the other brokers.
     """
 
     racks: RackRule
@@ -116,6 +117,8 @@ class Rules:
     drained: frozenset[int]
     excluded: frozenset[int]
     takers: frozenset[int]
+    givers: frozenset[int]
+    sharers: frozenset[int]
     left: frozenset[int]
     new: frozenset[int] | None
     movable: bytearray
@@ -137,9 +140,8 @@ def _movable(layout: Layout, options: Options) -> bytearray:
     movable = bytearray(b"\x01") * len(layout)
     for partition in layout.in_flight():
         movable[partition] = 0
-    for partition, leader in enumerate(layout.leader):
-        if leader < 0:
-            movable[partition] = 0
+    for partition in compress(range(len(layout)), map((-1).__eq__, layout.leader)):
+        movable[partition] = 0
     if options.topics is not None or options.exclude_topics:
         touched = [
             name not in options.exclude_topics and (options.topics is None or name in options.topics)
@@ -166,14 +168,14 @@ def rules_of(layout: Layout, options: Options, target: list[Indexes]) -> Rules:
     targets = {layout.index_of[each] for each in options.target_brokers if each in layout.index_of}
     left = frozenset(range(len(layout.brokers))) - targets if MOVE in options.goals else frozenset()
     partly = {layout.index_of[broker] for _, _, broker in options.drain_replicas if broker in layout.index_of}
-    takers = frozenset(
+    usable = frozenset(
         index
         for index, broker in enumerate(layout.brokers)
         if broker.eligible and index not in drained | left and index not in excluded and index not in partly
-        if broker.free_bytes is None or broker.free_bytes > 0
     )
-    movable = _movable(layout, options)
-    low, high = _bands(layout, options, target, left.union(leaving), takers, movable)
+    full = frozenset(index for index in usable if layout.brokers[index].is_full)
+    takers, movable = usable - full, _movable(layout, options)
+    sharers, low, high = _sharers(layout, options, target, left.union(leaving), takers, full, movable)
     new = None
     if EXPAND in options.goals:
         named = {layout.index_of[each] for each in options.expand_brokers if each in layout.index_of}
@@ -181,7 +183,30 @@ def rules_of(layout: Layout, options: Options, target: list[Indexes]) -> Rules:
         new = frozenset(takers & named if options.expand_brokers else takers - used)
     max_rf = max(max(map(len, target), default=0), options.replication_factor or 0)
     racks = rack_rule(layout, drained | left, max_rf)
-    return Rules(racks, frozenset(leaving), drained, excluded, takers, left, new, movable, low, high)
+    return Rules(racks, frozenset(leaving), drained, excluded, takers, full, sharers, left, new, movable, low, high)
+
+
+def _sharers(
+    layout: Layout,
+    options: Options,
+    target: list[Indexes],
+    leaving: frozenset[int],
+    takers: frozenset[int],
+    full: frozenset[int],
+    movable: bytearray,
+) -> tuple[frozenset[int], list[int], list[int]]:
+    """Return the takers with the full brokers that have at least their share, and the bands of all of them.
+
+    A full broker with less can get nothing, so it keeps its replicas, and the others share the rest. That raises their
+    shares.
+    """
+    held = Counter(chain.from_iterable(target)) if full else Counter[int]()
+    while True:
+        low, high = _bands(layout, options, target, leaving, takers | full, movable)
+        enough = frozenset(index for index in full if held[index] >= low[index])
+        if enough == full:
+            return takers | full, low, high
+        full = enough
 
 
 def _bands(
@@ -189,14 +214,14 @@ def _bands(
     options: Options,
     target: list[Indexes],
     leaving: frozenset[int],
-    takers: frozenset[int],
+    sharers: frozenset[int],
     movable: bytearray,
 ) -> tuple[list[int], list[int]]:
-    """Return the lowest and highest number of replicas of each taker, -1 for other brokers.
+    """Return the lowest and highest number of replicas of each of the sharers, -1 for other brokers.
 
-    The takers share all replicas except those that other brokers keep. One rack per broker if a taker has none.
+    They share all replicas except those that other brokers keep. One rack per broker if one of them has none.
     """
-    staying = frozenset(range(len(layout.brokers))) - takers - leaving
+    staying = frozenset(range(len(layout.brokers))) - sharers - leaving
     wanted = options.replication_factor if REPLICATION_FACTOR in options.goals else None
     factors: Counter[int] = Counter()
     if not staying and wanted is None and all(movable):
@@ -206,7 +231,7 @@ def _bands(
             kept = staying if movable[partition] else staying | leaving
             rf = wanted if wanted is not None and movable[partition] else len(replicas)
             factors[max(0, rf - sum(broker in kept for broker in replicas))] += 1
-    rack_names = {index: layout.brokers[index].rack for index in takers}
+    rack_names = {index: layout.brokers[index].rack for index in sharers}
     low, high = [-1] * len(layout.brokers), [-1] * len(layout.brokers)
     for ids, share in _shares(factors, rack_names):
         each = share / len(ids) if ids else Fraction(0)

@@ -35,6 +35,13 @@ def crowded_layout(seed: int) -> Layout:
     return layout_from_image(image(brokers, topics))
 
 
+def with_full_disks(layout: Layout, seed: int) -> Layout:
+    """The layout with about a quarter of its brokers full."""
+    rng = random.Random(seed)
+    brokers = tuple(replace(each, free_bytes=0) if rng.random() < 0.25 else each for each in layout.brokers)
+    return replace(layout, brokers=brokers)
+
+
 def with_replicas(layout: Layout, changed: Mapping[int, Indexes], leaders: Mapping[int, int]) -> Layout:
     """The layout after these assignments are complete, all of them in sync, and led by `leaders`.
 

@@ -1,5 +1,6 @@
 """Each goal of a proposal on layouts that are worked by hand."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -204,6 +205,43 @@ def test_an_excluded_broker_keeps_its_replicas_and_gets_none() -> None:
     layout = layout_of(three, {"t": [partition("1"), partition("1"), partition("1"), partition("2")]})
     found = plan(layout, BALANCE, tolerance_percent=0, exclude_brokers=frozenset({2, 4}))
     assert [row.replicas for row in found.after.brokers] == [2, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("full", "after", "moves"),
+    [
+        # 12 replicas over 3 brokers: 4 each
+        ({1}, [4, 4, 4], 4),
+        ({2}, [4, 4, 4], 4),
+        ({3}, [6, 6, 0], 2),  # it has too few and can get none, so the other two share all 12
+        ({1, 3}, [6, 6, 0], 2),
+        ({1, 2}, [4, 4, 4], 4),
+        ({2, 3}, [8, 4, 0], 0),  # nor can broker 2 get any: nothing that is left could be better
+    ],
+)
+def test_a_full_broker_gives_what_is_above_its_share_and_gets_nothing(
+    full: set[int], after: list[int], moves: int
+) -> None:
+    topic = [*([partition("1")] * 8), *([partition("2")] * 4)]
+    layout = with_full(layout_of(dict.fromkeys((1, 2, 3)), {"t": topic}), full)
+    found = plan(layout, BALANCE, tolerance_percent=0)
+    assert [row.replicas for row in found.after.brokers] == after
+    assert (found.moves, found.bound, found.exact) == (moves, moves, True)
+
+
+def with_full(layout: Layout, full: set[int]) -> Layout:
+    """The layout with these brokers full."""
+    rows = tuple(replace(each, free_bytes=0) if each.broker_id in full else each for each in layout.brokers)
+    return replace(layout, brokers=rows)
+
+
+def test_a_drained_broker_and_a_new_one_leave_full_brokers_out() -> None:
+    layout = with_full(layout_of(dict.fromkeys((1, 2, 3, 4)), {"t": [partition("1 2")] * 6}), {1, 3})
+    drained = plan(layout, DRAIN, drain_brokers=frozenset({1}))
+    assert [row.replicas for row in drained.after.brokers] == [0, 6, 0, 6]
+    expanded = plan(layout, EXPAND, tolerance_percent=0)
+    # broker 3 has nothing and can get nothing: brokers 1, 2 and 4 share 12
+    assert [row.replicas for row in expanded.after.brokers] == [4, 4, 0, 4]
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,18 @@ from app.reports.proposals.options import (
 from app.reports.proposals.planner import propose
 from app.reports.proposals.proposal import Proposal
 from tests.app.reports.clusters import random_image
-from tests.app.reports.proposals.clusters import applied, counted, crowded_layout, rack_limits, violated
+from tests.app.reports.proposals.clusters import (
+    applied,
+    counted,
+    crowded_layout,
+    rack_limits,
+    violated,
+    with_full_disks,
+)
 
 CLUSTERS = 1_000
 ORACLE_CLUSTERS = 100
+FULL_CLUSTERS = 60
 BAND, RULE = 1_000, 1_000_000
 
 
@@ -109,7 +117,7 @@ class Oracle:
     def _partition(self, replicas: tuple[int, ...], places: dict[int, list[int]]) -> None:
         racks: dict[str | None, list[int]] = {}
         for index, broker in enumerate(self.layout.brokers):
-            if broker.eligible or index in replicas:
+            if (broker.eligible and not broker.is_full) or index in replicas:
                 leaves = index in replicas and not broker.eligible
                 variable = self._variable(RULE if leaves else 0 if index in replicas else 1)
                 places[index].append(variable)
@@ -156,6 +164,30 @@ def test_the_exact_minimum_is_that_of_a_linear_program() -> None:
         assert plan.moves + BAND * band + RULE * rule == Oracle(layout, plan).cost(), seed
 
 
+def test_full_brokers_give_replicas_away_and_get_none() -> None:
+    greedy_total = exact_total = given = balanced = 0
+    for seed in range(FULL_CLUSTERS):
+        layout, options = with_full_disks(crowded_layout(seed), seed), tolerance(seed)
+        full = {each.broker_id for each in layout.brokers if each.is_full}
+        greedy, exact = propose(layout, options, exact=False), propose(layout, options)
+        assert exact.exact, seed
+        for plan in (greedy, exact):
+            assert plan.bound <= plan.moves, seed
+            assert not any(full.intersection(each.added) for each in plan.changes), seed
+            check_numbers_of_any(layout, plan)
+        assert left_over(exact) <= left_over(greedy), seed
+        rule, band = left_over(exact)
+        if left_over(greedy) == (rule, band):
+            assert greedy.bound <= exact.moves <= greedy.moves, seed
+            greedy_total, exact_total = greedy_total + greedy.moves, exact_total + exact.moves
+        if not rule:  # otherwise the linear program counts a replica both where it is and where it should be
+            assert exact.moves + BAND * band == Oracle(layout, exact).cost(), seed
+        given += sum(len(full.intersection(each.removed)) for each in exact.changes)
+        balanced += not rule and not band
+    assert exact_total <= greedy_total <= 1.03 * exact_total
+    assert (given > FULL_CLUSTERS, balanced > FULL_CLUSTERS // 2) == (True, True), (given, balanced)
+
+
 GOALS: tuple[dict[str, Any], ...] = (
     {},
     {"goals": frozenset({REPAIR})},
@@ -175,6 +207,7 @@ def test_every_goal_obeys_the_rules_on_clusters_with_every_special_case(number: 
     options = Options(**GOALS[number])
     for seed in range(120):
         layout = layout_from_image(random_image(seed))
+        layout = with_full_disks(layout, seed) if seed % 3 == 0 else layout
         plan = propose(layout, options)
         assert plan == propose(replace(layout), options), "not deterministic"
         if plan.refused:
@@ -195,6 +228,7 @@ def check_changes(layout: Layout, plan: Proposal) -> None:
         assert change.topic not in options.exclude_topics
         for taker in change.added:
             assert brokers[taker].eligible
+            assert not brokers[taker].is_full
             assert taker not in options.drain_brokers | options.exclude_brokers
             assert brokers[taker].rack not in options.drain_racks
         assert not set(change.removed) & options.exclude_brokers
