@@ -179,7 +179,9 @@ async def broker_timeline(
     )
     notes = notes_of(survey)
     if broker is None and not found.entries and not notes.is_reading:
-        raise NotFoundError(f"Broker {broker_id} is not registered, and the log that is kept does not mention it.")
+        raise NotFoundError(
+            phrase("Broker %(id)s is not registered, and the log that is kept does not mention it.", id=broker_id)
+        )
     entries, page, pages = page_items(found.entries[::-1], page, rows_on_page(request, ROWS))
     rows = [timeline_row(each) for each in entries]
     view = TimelineView(broker_id, partial(timeline_chart, found, broker_id), rows, notes, page, pages)

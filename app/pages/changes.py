@@ -20,7 +20,7 @@ from app.pages.frame import page_of, render
 from app.pages.shared_parts import shared
 from app.security.audit import committers
 from app.services import PastReader, Reader, Services, services_of
-from app.texts import phrase
+from app.texts import phrase, sentences
 from kraft_core.protocol.metadata_records import RemoveTopicRecord
 
 router = APIRouter(include_in_schema=False)
@@ -140,7 +140,11 @@ async def changes(
 
 def _about(kind: str, name: str) -> About | None:
     if kind not in ("", *KINDS):
-        raise BadRequestError(f"Bad Request: about must be one of {', '.join(KINDS)} (was {kind!r}).")
+        raise BadRequestError(
+            phrase(
+                "Bad Request: about must be one of %(kinds)s (was %(text)s).", kinds=", ".join(KINDS), text=f"{kind!r}"
+            )
+        )
     return About(kind, name) if kind and name else None
 
 
@@ -201,7 +205,9 @@ async def change(request: Request, _caller: Reader, offset: Annotated[int, Path(
     archive = services.cluster.archive
     found = await archive.change_at(offset)
     if found is None:
-        raise NotFoundError(f"Nothing changed at offset {offset}. {archive.kept_text()}")
+        raise NotFoundError(
+            sentences([phrase("Nothing changed at offset %(offset)s.", offset=offset), archive.kept_text()])
+        )
     actors = await services.database.read(committers, found.offset, found.offset)
     lines = found.headlines_first
     more = max(0, len(lines) - LINES_OF_A_CHANGE)

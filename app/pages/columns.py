@@ -110,7 +110,9 @@ async def choose(
 ) -> Response:
     """Keep the columns of a table and return to the page `back`; with `usual` show the usual ones again."""
     if table not in TABLES:
-        raise BadRequestError(f"table: '{table[:40]}' is not one of {', '.join(TABLES)}.")
+        raise BadRequestError(
+            phrase("table: '%(table)s' is not one of %(tables)s.", table=table[:40], tables=", ".join(TABLES))
+        )
     response = redirect(safe_next(back))
     if usual:
         response.delete_cookie(COOKIE_PREFIX + table)

@@ -85,5 +85,7 @@ def _page(request: Request, view: DifferencesView) -> Response:
 def _offset(text: str) -> int:
     found = whole_number(text, 0, 10**10)
     if found is None:
-        raise BadRequestError(f"Bad Request: '{text[:OFFSET_TEXT_MAX]}' is not an offset of the metadata log.")
+        raise BadRequestError(
+            phrase("Bad Request: '%(text)s' is not an offset of the metadata log.", text=text[:OFFSET_TEXT_MAX])
+        )
     return found

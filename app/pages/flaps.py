@@ -100,7 +100,13 @@ def _offset(name: str, text: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise BadRequestError(f"Bad Request: {name} must be an offset of the metadata log (was {text!r}).")
+        raise BadRequestError(
+            phrase(
+                "Bad Request: %(name)s must be an offset of the metadata log (was %(text)s).",
+                name=name,
+                text=f"{text!r}",
+            )
+        )
     return int(text)
 
 
@@ -182,7 +188,7 @@ async def outside_the_isr(
     """Return the leaders elected outside the ISR, newest first."""
     topic, partition = topic.strip(), partition.strip()
     if partition and not (partition.isascii() and partition.isdigit()):
-        raise BadRequestError(f"Bad Request: partition must be a number (was {partition!r}).")
+        raise BadRequestError(phrase("Bad Request: partition must be a number (was %(text)s).", text=f"{partition!r}"))
     survey, _ = await survey_of(services_of(request).cluster)
     found = elections(survey.moves, topic, int(partition) if partition else None)
     shown, page, pages = page_items(found, page, rows_on_page(request, ROWS))

@@ -25,6 +25,8 @@ ADDRESSES: Final = {
     "/create-topic": "/create-topic",
     "/elections": "/elections",
     "/elections/{election_id}": "/elections/{election_id}",
+    "/explorer": "/explorer",
+    "/explorer/{operation}": "/explorer/list_topics",
     "/features": "/features",
     "/flaps": "/flaps",
     "/flaps/elections": "/flaps/elections",
@@ -79,6 +81,7 @@ NO_PAGES: Final = frozenset(
     {
         "/download",
         "/events",
+        "/explorer/{operation}/open",
         "/reports/{run_id}.json",
         "/reports/{run_id}/brokers.csv",
         "/reports/{run_id}/event-log",

@@ -107,10 +107,8 @@ def bytes_per_broker(layout: Layout, target: list[Indexes]) -> list[int] | None:
     return found
 
 
-def bytes_after(state: State, before: list[int] | None) -> list[int] | None:
-    """Return the known bytes of each broker after the moves."""
-    if before is None:
-        return None
+def bytes_after(state: State, before: list[int]) -> list[int]:
+    """Return the known bytes of each broker after the moves so far."""
     found = list(before)
     for partition in state.changed:
         size = state.size(partition)

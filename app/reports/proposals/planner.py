@@ -75,13 +75,13 @@ def _proposed(layout: Layout, options: Options, *, exact: bool) -> Proposal:
     failures = _move_data(state, forced, crowded)
     perfect = not failures and not outside(state) and state.moves == move_bound(state, forced, crowded)
     proven = perfect or (exact and reduce_moves(state, forced, crowded))
-    balanced = _even_bytes(state, failures) if BYTES in options.goals else None
+    held = bytes_per_broker(layout, before)
+    balanced = _even_bytes(state, failures, held) if BYTES in options.goals else None
     leaders = _leaders(state)
     final = _ordered(state, leaders.leaders) if LEADERS in options.goals else state.target
     crowded_after = {each: moves for each, moves in crowded.items() if each not in state.changed}
     crowded_after |= crowded_partitions(state.target, rules, state.changed)
     bound = move_bound(state, forced, crowded)
-    held = bytes_per_broker(layout, before)
     changes = tuple(
         _change(layout, partition, final[partition], leaders.leaders[partition]) for partition in _changed(state, final)
     )
@@ -100,7 +100,9 @@ def _proposed(layout: Layout, options: Options, *, exact: bool) -> Proposal:
         leader_bound=leader_bound(state, leaders) if LEADERS in options.goals else 0,
         leader_optimum=leaders.optimum if LEADERS in options.goals else None,
         before=numbers_of(layout, rules, before, layout.leader, state.start_count, crowded, held),
-        after=numbers_of(layout, rules, final, leaders.leaders, state.count, crowded_after, bytes_after(state, held)),
+        after=numbers_of(
+            layout, rules, final, leaders.leaders, state.count, crowded_after, held and bytes_after(state, held)
+        ),
         unsolved=tuple(_unsolved(state, forced, crowded, failures, balanced.outside() if balanced else [])),
         swaps=balanced.swaps if balanced else 0,
         byte_shares=balanced.shares() if balanced else (),
@@ -124,9 +126,9 @@ def _move_data(state: State, forced: dict[int, Indexes], crowded: dict[int, int]
     return failures
 
 
-def _even_bytes(state: State, failures: Failures) -> ByteBalance:
-    """Make the swaps, and note whether the budget allowed all of them."""
-    balanced = ByteBalance(state)
+def _even_bytes(state: State, failures: Failures, held: list[int] | None) -> ByteBalance:
+    """Make the swaps, and note whether the budget allowed all of them. `held`: bytes by broker before all moves."""
+    balanced = ByteBalance(state, held or [0] * len(state.count))
     balanced.even_out()
     if not balanced.within_budget:
         failures.setdefault(BUDGET, [])

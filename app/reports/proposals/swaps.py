@@ -15,6 +15,7 @@ from math import ceil, floor
 from operator import not_
 from typing import Final
 
+from app.reports.proposals.numbers import bytes_after
 from app.reports.proposals.proposal import ByteShare
 from app.reports.proposals.state import State
 
@@ -51,10 +52,11 @@ def unknown_sizes(state: State) -> list[int]:
 class ByteBalance:
     """The brokers that may get replicas, by rack; those without a rack are one group. All sizes must be known.
 
-    `swaps` that were made; `within_budget`: whether none was left out for lack of moves or bytes.
+    `before`: bytes by broker in the layout. `swaps` that were made; `within_budget`: whether none was left out for
+    lack of moves or bytes.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, before: list[int]) -> None:
         self.state = state
         self.swaps = 0
         self.within_budget = True
@@ -64,7 +66,7 @@ class ByteBalance:
             groups.setdefault(state.rules.racks.rack_of[broker], []).append(broker)
         self.sizes = [size or 0 for size in state.layout.sizes or ()]
         self._held: list[_Held] | None = None
-        now = _Bytes(state, self.sizes)
+        now = _Bytes(state, self.sizes, before)
         self._racks = [_Rack(self, brokers, now) for _, brokers in sorted(groups.items())]
 
     def even_out(self) -> None:
@@ -102,23 +104,18 @@ class ByteBalance:
 class _Bytes:
     """What each broker has: all of its bytes, now and before; those that may not move, and the largest replica now."""
 
-    def __init__(self, state: State, sizes: list[int]) -> None:
-        self.all, self.fixed, self.largest = ([0] * len(state.count) for _ in range(3))
-        held, fixed, largest = self.all, self.fixed, self.largest
+    def __init__(self, state: State, sizes: list[int], before: list[int]) -> None:
+        self.before = before
+        self.all = bytes_after(state, before)
+        self.fixed, self.largest = ([0] * len(state.count) for _ in range(2))
+        largest = self.largest
         for replicas, size in zip(state.target, sizes, strict=True):
             for broker in replicas:
-                held[broker] += size
                 if size > largest[broker]:  # noqa: PLR1730 - max() would double the time of the loop
                     largest[broker] = size
         for partition in compress(range(len(sizes)), map(not_, state.rules.movable)):
             for broker in state.target[partition]:
-                fixed[broker] += sizes[partition]
-        self.before = list(held)
-        for partition in state.changed:
-            for broker in state.target[partition]:
-                self.before[broker] -= sizes[partition]
-            for broker in state.before[partition]:
-                self.before[broker] += sizes[partition]
+                self.fixed[broker] += sizes[partition]
 
 
 class _Rack:

@@ -142,7 +142,7 @@ def test_a_chinese_reader_gets_the_same_values_and_links_in_chinese(web: LiveWeb
     assert "位置：“7”不是时间。" in wrong.text
     query = "count=20&field=key&operator=equals&name=&text=key-7"
     page = web.client.get(f"/topics/{topic}/messages?{query}", headers=chinese).text
-    assert "1 条消息。 在 3 个分区中扫描了" in page
+    assert "1 条消息。在 3 个分区中扫描了" in page
     assert '<option value="equals" selected>等于</option>' in page
     assert rows(page) == rows(get(web, f"/topics/{topic}/messages?{query}")) == [(1, 2)]
 

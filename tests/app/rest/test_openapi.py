@@ -1,5 +1,6 @@
 """The OpenAPI document: servers, logins, examples that are accepted, and the errors of each operation."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,12 +10,13 @@ from app.rest.examples import EXAMPLES
 from tests.app.live import LiveWeb
 from tests.app.rest.test_dry_runs import address
 
+TOPIC = "openapi.topic"
 Operation = tuple[str, str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def document(web: LiveWeb) -> dict[str, Any]:
-    web.client.post(f"{web.cluster}/topics", json={"topic_name": "orders"})
+    web.client.post(f"{web.cluster}/topics", json={"topic_name": TOPIC})
     return dict(web.http().get("/openapi.json").json())
 
 
@@ -51,7 +53,8 @@ def test_every_body_has_an_example_that_is_accepted(web: LiveWeb, document: dict
             continue
         example = operation["requestBody"]["content"]["application/json"]["example"]
         tried.add(operation["operationId"])
-        url = address(web, path).replace("/dry", "/orders")
+        example = json.loads(json.dumps(example).replace('"orders"', f'"{TOPIC}"'))
+        url = address(web, path).replace("/dry", f"/{TOPIC}")
         answer = web.client.request(method, f"{url}?validate_only=true", json=example)
         refused_by_kafka = "kafka_error" in answer.text or answer.status_code in {404, 409}
         assert answer.status_code < 300 or refused_by_kafka, f"{operation['operationId']}: {answer.text}"

@@ -19,6 +19,7 @@ from tests.app.rest.test_dry_runs import names_in
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 3
+TOPIC = "schema.walk"
 ENDLESS = "/metadata/watch"
 REPEATABLE = settings(
     max_examples=EXAMPLES,
@@ -30,7 +31,7 @@ REPEATABLE = settings(
 
 
 def test_no_answer_is_undocumented_or_an_internal_error(web: LiveWeb) -> None:
-    web.client.post(f"{web.cluster}/topics", json={"topic_name": "dry", "partitions_count": 2})
+    web.client.post(f"{web.cluster}/topics", json={"topic_name": TOPIC, "partitions_count": 2})
     document = web.http().get("/openapi.json").json()
     tried = []
     for found in schemathesis.openapi.from_dict(document).get_all_operations():
@@ -43,7 +44,7 @@ def test_no_answer_is_undocumented_or_an_internal_error(web: LiveWeb) -> None:
 
 def walk(web: LiveWeb, operation: Any) -> None:
     """Send some requests of an operation and check each answer."""
-    sent, existing = [], names_in(web, operation.path)
+    sent, existing = [], {**names_in(web, operation.path), "topic_name": TOPIC}
 
     def send(case: Any) -> None:
         is_known = len(sent) % 2 == 0
