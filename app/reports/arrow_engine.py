@@ -114,16 +114,11 @@ def _count_files(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.R
 def aggregate(spark: "SparkSession", task: Task, stage: Callable[[str], None]) -> Aggregates:
     """Return all aggregates of a snapshot; write the violations and `placement.arrow` into the task's `out`.
 
-    `stage` is called with the name of each stage of the job that begins. A single file is counted in this process: a
-    task of Spark would start another one for it, and load a third of Spark's classes.
+    `stage` is called with the name of each stage of the job that begins.
     """
-    if len(task.files) == 1:
-        parts = [count_file(task, 0)]
-        stage("counting topics and leaders")
-        return combined(task, parts)
     numbers = spark.range(0, len(task.files), 1, len(task.files))
     rows = numbers.mapInArrow(partial(_count_files, task=task), "file bigint, size bigint, data binary").collect()
-    parts = [
+    parts: list[Part] = [
         pickle.loads(pa.decompress(row["data"], row["size"], codec=CODEC, asbytes=True))  # noqa: S301  # our own tasks
         for row in sorted(rows, key=lambda row: int(row["file"]))
     ]
