@@ -47,6 +47,8 @@ log = structlog.get_logger(__name__)
 NATIVE: Final = "native"
 """Tag of the endpoints that REST v3 lacks. Their errors have the statuses of `app.http.errors`."""
 
+LEVELS_MAX: Final = 3
+"""How far above an address a page is looked for: each level compares all routes."""
 BASIC: Final = 'Basic realm="conclave", charset="UTF-8"'
 
 HtmlErrorPage = Callable[[Request, ApiError], Response]
@@ -66,7 +68,7 @@ class ErrorResponses:
         if "WWW-Authenticate" in answer.headers and _takes_basic(request):
             answer.headers["WWW-Authenticate"] += f", {BASIC}"
         if isinstance(answer, MethodNotAllowedError):
-            answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request))
+            answer.headers["Allow"] = ", ".join(_methods_at(self._routes, request, request.url.path))
         if wants_page(request):
             return self._page_response(request, answer)
         media_type = PROBLEM_JSON if wants_problem_json(request.headers.get("accept", "")) else "application/json"
@@ -75,7 +77,7 @@ class ErrorResponses:
 
     def _page_response(self, request: Request, answer: ApiError) -> Response:
         if isinstance(answer, UnauthorizedError) and request.url.path not in {"/login", "/login/link"}:
-            wanted = _wanted_page(request)
+            wanted = _openable(self._routes, request, _wanted_page(request))
             login = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
             if "hx-request" in request.headers:
                 return Response(status_code=answer.status, headers=htmx_redirect("/login"))
@@ -102,6 +104,16 @@ def _wanted_page(request: Request) -> str:
     if page.netloc != request.url.netloc or not page.path.startswith("/"):
         return "/"
     return page.path + (f"?{page.query}" if page.query else "")
+
+
+def _openable(routes: Sequence[BaseRoute], request: Request, address: str) -> str:
+    """Return the address if a page can be opened there, else the nearest page above: a preview may have been posted."""
+    path = address.partition("?")[0]
+    for _ in range(LEVELS_MAX):
+        if "GET" in _methods_at(routes, request, path):
+            return address
+        path = address = path.rpartition("/")[0]
+    return "/"
 
 
 def _takes_basic(request: Request) -> bool:
@@ -142,9 +154,9 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
     return InternalError(phrase("Internal error. The log has the details under the id of this request.")), {}
 
 
-def _methods_at(routes: Sequence[BaseRoute], request: Request) -> list[str]:
-    """Return the methods of all routes at the request's path. The router itself names those of the first match only."""
-    scope = {**request.scope, "path": request.url.path, "path_params": {}}
+def _methods_at(routes: Sequence[BaseRoute], request: Request, path: str) -> list[str]:
+    """Return the methods of all routes at a path. The router itself names those of the first match only."""
+    scope = {**request.scope, "path": path, "path_params": {}}
     fitting = (route for route in routes if route.matches(scope)[0] is not Match.NONE)
     return sorted({method for route in fitting for method in getattr(route, "methods", None) or ()})
 

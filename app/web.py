@@ -191,6 +191,7 @@ def create_app(
         title="Conclave",
         version=VERSION,
         description="Administration of a KRaft cluster: Confluent's REST v3 and extensions.",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

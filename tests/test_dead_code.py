@@ -43,7 +43,6 @@ CALLED: Final = (
     "max_length",  # zlib
     "check_hostname", "maximum_version", "minimum_version", "num_tickets", "verify_mode",  # ssl
     "newstyle_gettext",  # Jinja
-    "openapi",  # FastAPI
     "state_name",  # the simulator's traces
     "connections_closed", "connections_opened", "incoming_bytes", "outgoing_bytes",  # named by node_metrics
     "x_labels", "y_labels",  # pygal

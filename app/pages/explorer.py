@@ -3,7 +3,6 @@
 It shows the document of `/openapi.json`, whose descriptions are English in every language of the pages.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -86,7 +85,7 @@ class OperationView:
 
 async def operations_of(request: Request) -> list[Operation]:
     """Return the operations by path and method."""
-    document = await asyncio.to_thread(request.app.openapi)  # made once, in a second or two
+    document = (await request.app.state.openapi.get()).content
     cluster_id = services_of(request).cluster.cluster_id or ""
     shared = document["components"]["responses"]
     found = [

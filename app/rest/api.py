@@ -1,7 +1,5 @@
 """The endpoints of the JSON API, one router a subject."""
 
-from functools import lru_cache
-
 from fastapi import FastAPI
 
 from app.rest import (
@@ -32,7 +30,7 @@ from app.rest import (
     transactions,
     voters,
 )
-from app.rest.openapi import describe
+from app.rest.openapi import OpenApi
 
 ROUTERS = tuple(
     subject.router
@@ -71,6 +69,5 @@ def include(app: FastAPI) -> None:
     """Add every endpoint to the application, and their description at `/openapi.json`."""
     for router in ROUTERS:
         app.include_router(router)
-    app.openapi = lru_cache(maxsize=1)(  # type: ignore[method-assign]  # FastAPI documents this way
-        lambda: describe(app, [route for router in ROUTERS for route in router.routes])
-    )
+    app.state.openapi = OpenApi(app, [route for router in ROUTERS for route in router.routes])
+    app.add_api_route("/openapi.json", app.state.openapi.answer, include_in_schema=False)

@@ -1,14 +1,20 @@
 """The OpenAPI document: what FastAPI derives from the routes, with servers, logins, examples and all errors."""
 
+import asyncio
+import hashlib
 import http
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any, Final
 
-from fastapi import FastAPI
+import msgspec
+from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import Response
 from starlette.routing import BaseRoute
 
 from app.error_responses import NATIVE
+from app.http.entity_tags import is_among
 from app.http.errors import PROBLEM_JSON, status_of
 from app.http.paths import PREFIX, is_api
 from app.rest.examples import EXAMPLES
@@ -31,6 +37,48 @@ _SCHEMES: Final = {
         "description": "a browser's session; a change also needs the header X-CSRF-Token",
     },
 }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApiDocument:
+    """The document, and as text with its entity tag."""
+
+    content: dict[str, Any]
+    text: bytes
+    etag: str
+
+
+class OpenApi:
+    """The document of an application, made when it is first asked for.
+
+    That takes a second or two, so it is made on a thread while other requests are answered.
+    """
+
+    def __init__(self, app: FastAPI, routes: list[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+        self._lock = asyncio.Lock()
+        self._made: OpenApiDocument | None = None
+
+    async def get(self) -> OpenApiDocument:
+        """Return the document."""
+        async with self._lock:
+            if self._made is None:
+                self._made = await asyncio.to_thread(self._make)
+        return self._made
+
+    def _make(self) -> OpenApiDocument:
+        content = describe(self._app, self._routes)
+        text = msgspec.json.encode(content)
+        return OpenApiDocument(content, text, f'"{hashlib.sha256(text).hexdigest()[:16]}"')
+
+    async def answer(self, request: Request) -> Response:
+        """Answer `GET /openapi.json`."""
+        made = await self.get()
+        headers = {"ETag": made.etag, "Cache-Control": "no-cache"}
+        if is_among(made.etag, request.headers.get("if-none-match")):
+            return Response(status_code=304, headers=headers)
+        return Response(made.text, media_type=JSON, headers=headers)
 
 
 def describe(app: FastAPI, routes: list[BaseRoute]) -> dict[str, Any]:

@@ -96,6 +96,16 @@ def test_a_session_that_expires_before_the_confirmation_returns_to_the_preview(
         assert (elsewhere.status_code, elsewhere.headers["location"]) == (303, "/login")
 
 
+@pytest.mark.parametrize(
+    ("posted", "page"),
+    [("/plans/5/approve", "/plans/5"), ("/plans/5/pause?x=y", "/plans/5"), ("/no/such/page/at/all", "/")],
+)
+def test_a_login_returns_to_the_page_of_a_preview_that_was_posted(web: LiveWeb, posted: str, page: str) -> None:
+    sent = web.http().post(posted, data={"confirmed": "yes"}, headers={**FORM, "Referer": f"{web.url}{posted}"})
+    wanted = "/login" if page == "/" else f"/login?next={quote(page, safe='')}"
+    assert (sent.status_code, sent.headers["location"]) == (303, wanted)
+
+
 def test_the_page_shows_the_leaders_before_and_after_and_elects_them(racked: LiveWeb) -> None:
     not_preferred(racked, "elected.a", 3)
     not_preferred(racked, "elected.b", 2)

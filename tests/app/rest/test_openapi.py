@@ -39,6 +39,13 @@ def test_servers_and_logins_are_described(document: dict[str, Any]) -> None:
     assert is_open == {"/healthz", "/readyz", "/metrics"}
 
 
+def test_the_document_is_not_sent_to_those_who_have_it(web: LiveWeb, document: dict[str, Any]) -> None:
+    first = web.http().get("/openapi.json")
+    again = web.http().get("/openapi.json", headers={"If-None-Match": first.headers["ETag"]})
+    assert (first.json(), again.status_code, again.content) == (document, 304, b"")
+    assert web.http().head("/openapi.json").status_code == 200
+
+
 def test_operation_ids_are_unique_and_name_no_path(document: dict[str, Any]) -> None:
     ids = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(set(ids)) == len(ids)
