@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli import cluster_commands, context_commands, record_commands, report_commands
+from app.cli import access_commands, cluster_commands, context_commands, record_commands, report_commands
 from app.cli.options import CommandConfig, JsonOption
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.add_typer(quorum, name="quorum")
 record_commands.add_to(app)
 cluster_commands.add_to(app)
 report_commands.add_to(app)
+access_commands.add_to(app)
 context_commands.add_to(app)
 
 USAGE_ERROR: Any = typer.BadParameter.__base__

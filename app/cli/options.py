@@ -20,3 +20,14 @@ BrokersOption = Annotated[
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(help="Address of the web process; default: that of the context, else http://127.0.0.1:8080."),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(help="API token; default: that of the context, else CONCLAVE_ADMIN_TOKEN in the environment."),
+]
+ContextOption = Annotated[
+    str | None, typer.Option("--context", help="A context by name; default: the current one (conclave context use).")
+]

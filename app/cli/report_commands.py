@@ -8,21 +8,10 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import JsonOption
+from app.cli.options import ContextOption, JsonOption, TokenOption, UrlOption
 
 reports = typer.Typer(help="Run placement reports.", no_args_is_help=True)
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option(help="Address of the web process; default: that of the context, else http://127.0.0.1:8080."),
-]
-TokenOption = Annotated[
-    str | None,
-    typer.Option(help="API token; default: that of the context, else CONCLAVE_ADMIN_TOKEN in the environment."),
-]
-ContextOption = Annotated[
-    str | None, typer.Option("--context", help="A context by name; default: the current one (conclave context use).")
-]
 ReportId = Annotated[int, typer.Argument(metavar="REPORT", min=1, help="Id of the report, as `list` shows it.")]
 
 

@@ -4,8 +4,9 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
 
 import typer
 
@@ -57,9 +58,23 @@ class WebProcess:
             self._cluster = f"{self._base}/v3/clusters/{ids[0]}"
         return self._request(method, f"{self._cluster}{path}", body)
 
+    def call_own(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Request `path` below `/v3`, of the web process itself, and return the JSON. Raises WebError."""
+        return self._request(method, f"{self._base}/v3{path}", body)
+
+    def pages(self, path: str, query: Mapping[str, str], size: int) -> Iterator[Any]:
+        """Yield the items of a list below the cluster, page by page. Raises WebError."""
+        answer = self.call("GET", f"{path}?{urlencode({**query, 'page_size': size})}")
+        while True:
+            yield from answer["data"]
+            following = answer["metadata"]["next"]
+            if following is None:
+                return
+            answer = self.call("GET", f"{path}?{urlsplit(following).query}")
+
     def cluster_ids(self) -> list[str]:
         """Return the ids of the clusters that the web process knows. Raises WebError."""
-        return [each["cluster_id"] for each in self._request("GET", f"{self._base}/v3/clusters", None)["data"]]
+        return [each["cluster_id"] for each in self.call_own("GET", "/clusters")["data"]]
 
     def _request(self, method: str, url: str, body: Mapping[str, Any] | None) -> Any:
         headers = {"Authorization": f"Bearer {self._bearer}", "Accept": "application/json"}

@@ -11,7 +11,8 @@ import pytest
 from app.rest.schemas.acls import AclDataList, DeletedAclsData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
 from app.rest.schemas.deletions import AclDeletionDataList
-from tests.app.live import LiveWeb, running_web
+from tests.app.cli.in_process import conclave
+from tests.app.live import ADMIN_TOKEN, LiveWeb, running_web
 from tests.interop import kafka
 from tests.security.secure_quorum import SecureQuorum, secure_quorum, wait_for_voters
 
@@ -105,6 +106,34 @@ def test_named_acls_are_deleted_in_one_call_with_a_result_for_each(web: LiveWeb)
     assert (filtered.status_code, filtered.json()["kafka_error"]) == (400, "INVALID_REQUEST")
     done = web.client.post(f"{web.cluster}/acls:delete", json={"data": [kept]})
     assert (done.status_code, listed(web)) == (200, before)
+
+
+def test_the_command_creates_lists_and_deletes_acls(web: LiveWeb, capfd: pytest.CaptureFixture[str]) -> None:
+    def acls(*arguments: str) -> tuple[int, list[list[str]], str]:
+        done = conclave(capfd, "acls", *arguments, "--url", web.url, "--token", ADMIN_TOKEN)
+        return done.code, [line.split() for line in done.output.splitlines()], done.complaint
+
+    before = listed(web)
+    carol = ("--principal", "User:carol", "--operation", "read", "--operation", "DESCRIBE", "--topic", "pay.")
+    header = ["PRINCIPAL", "PERMISSION", "OPERATION", "RESOURCE", "TYPE", "RESOURCE", "NAME", "PATTERN", "TYPE", "HOST"]
+    rows = [["User:carol", "ALLOW", word, "TOPIC", "pay.", "PREFIXED", "*"] for word in ("READ", "DESCRIBE")]
+    dry = acls("create", *carol, "--prefixed", "--dry-run")
+    assert dry == (0, [header, *rows, ["Dry", "run:", "nothing", "was", "changed."]], "")
+    assert listed(web) == before
+    assert acls("create", *carol, "--prefixed")[:2] == (0, [header, *rows, ["Created."]])
+    assert acls("list", "--principal", "User:carol")[:2] == (0, [header, *rows[::-1]])
+    assert acls("list", "--operation", "READ", "--operation", "read", "--topic", "pay.")[1] == [header, rows[0]]
+    code, _, complaint = acls("delete", "--principal", "User:carol")
+    assert (code, "confirm with --yes" in complaint) == (2, True)
+    assert acls("delete", "--yes")[0] == 2, "not all ACLs by mistake"
+    assert acls("delete", "--operation", "READ", "--topic", "pay.", "--yes")[1] == [header, rows[0], ["Deleted", "1."]]
+    assert acls("delete", "--principal", "User:carol", "--dry-run")[1][1:2] == rows[1:]
+    assert acls("delete", "--principal", "User:carol", "--yes")[0] == 0
+    assert listed(web) == before
+    for wrong in (carol[:4], (*carol, "--group", "g"), (*carol[:2], "--topic", "t")):
+        assert acls("create", *wrong)[0] == 2, wrong
+    code, _, complaint = acls("create", "--principal", "User:carol", "--operation", "FLY", "--cluster")
+    assert (code, complaint.count("\n"), "FLY" in complaint) == (1, 1, True)
 
 
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:

@@ -1,0 +1,194 @@
+"""`conclave acls|users`: who may do what, on the cluster and in the web process, through its REST API.
+
+Each command imports its work when it runs, so that help is fast.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from app.cli.options import ContextOption, DryRunOption, JsonOption, TokenOption, UrlOption, YesOption
+
+acls = typer.Typer(help="List, create and delete the ACLs of the cluster.", no_args_is_help=True)
+users = typer.Typer(help="List, add, change and remove the users of the web process.", no_args_is_help=True)
+
+
+class Role(StrEnum):
+    """What a user of the web process may do."""
+
+    viewer = "viewer"
+    editor = "editor"
+    admin = "admin"
+
+
+Principal = Annotated[str | None, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")]
+Host = Annotated[str | None, typer.Option("--host", help="Address of the clients; * stands for all.")]
+Operations = Annotated[
+    list[str] | None, typer.Option("--operation", metavar="WORD", help="READ, WRITE, … May be repeated.")
+]
+Topic = Annotated[str | None, typer.Option("--topic", help="A topic; * stands for all.")]
+Group = Annotated[str | None, typer.Option("--group", help="A group; * stands for all.")]
+TransactionalId = Annotated[str | None, typer.Option("--transactional-id", help="A transactional id.")]
+OfCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="The name is the beginning of names.")]
+Deny = Annotated[bool, typer.Option("--deny", help="Deny; default: allow.")]
+UserName = Annotated[str, typer.Argument(metavar="USER")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(acls, name="acls")
+    app.add_typer(users, name="users")
+
+
+@acls.command("list")
+def acls_list(
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    principal: Principal = None,
+    host: Host = None,
+    operation: Operations = None,
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: TransactionalId = None,
+    *,
+    cluster: OfCluster = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List ACLs, all of them unless the options choose some."""
+    from app.cli.acls import Wanted, list_acls
+    from app.cli.web_process import WebProcess
+
+    wanted = Wanted.of(topic, group, transactional_id, cluster=cluster, principal=principal, host=host)
+    list_acls(WebProcess.chosen(url, token, context), wanted.with_operations(operation), as_json=as_json)
+
+
+@acls.command("create")
+def acls_create(
+    principal: Annotated[str, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")],
+    operation: Annotated[
+        list[str], typer.Option("--operation", metavar="WORD", help="READ, WRITE, … May be repeated: an ACL for each.")
+    ],
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    host: Annotated[str, typer.Option("--host", help="Address of the clients; * stands for all.")] = "*",
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: TransactionalId = None,
+    *,
+    cluster: OfCluster = False,
+    prefixed: Prefixed = False,
+    deny: Deny = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Create an ACL for each operation."""
+    from app.cli.acls import Wanted, create_acls
+    from app.cli.web_process import WebProcess
+
+    wanted = Wanted.of(
+        topic, group, transactional_id, cluster=cluster, principal=principal, host=host, prefixed=prefixed, deny=deny
+    )
+    create_acls(WebProcess.chosen(url, token, context), wanted.with_operations(operation), dry_run=dry_run)
+
+
+@acls.command("delete")
+def acls_delete(
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    principal: Principal = None,
+    host: Host = None,
+    operation: Operations = None,
+    topic: Topic = None,
+    group: Group = None,
+    transactional_id: TransactionalId = None,
+    *,
+    cluster: OfCluster = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Delete the ACLs that the options choose, after showing them."""
+    from app.cli.acls import Wanted, delete_acls
+    from app.cli.web_process import WebProcess
+
+    wanted = Wanted.of(topic, group, transactional_id, cluster=cluster, principal=principal, host=host)
+    web = WebProcess.chosen(url, token, context)
+    raise typer.Exit(delete_acls(web, wanted.with_operations(operation), yes=yes, dry_run=dry_run))
+
+
+@users.command("list")
+def users_list(
+    url: UrlOption = None, token: TokenOption = None, context: ContextOption = None, *, as_json: JsonOption = False
+) -> None:
+    """List the users."""
+    from app.cli.users import list_users
+    from app.cli.web_process import WebProcess
+
+    list_users(WebProcess.chosen(url, token, context), as_json=as_json)
+
+
+@users.command("add")
+def users_add(
+    name: UserName,
+    role: Annotated[Role, typer.Option(help="What the user may do.")],
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    *,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Add a user without a password, and print the link that logs them in once."""
+    from app.cli.users import add_user
+    from app.cli.web_process import WebProcess
+
+    add_user(WebProcess.chosen(url, token, context), name, role.value, dry_run=dry_run)
+
+
+@users.command("alter")
+def users_alter(
+    name: UserName,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    role: Annotated[Role | None, typer.Option(help="What the user may do from now on.")] = None,
+    *,
+    disable: Annotated[bool | None, typer.Option("--disable/--enable", help="Refuse or accept logins.")] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Change a user's role, or whether they may log in. Their sessions end."""
+    from app.cli.users import alter_user
+    from app.cli.web_process import WebProcess
+
+    new_role = None if role is None else role.value
+    alter_user(WebProcess.chosen(url, token, context), name, new_role, disabled=disable, dry_run=dry_run)
+
+
+@users.command("delete")
+def users_delete(
+    name: UserName,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    *,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Remove a user. Their sessions end."""
+    from app.cli.users import delete_user
+    from app.cli.web_process import WebProcess
+
+    delete_user(WebProcess.chosen(url, token, context), name, yes=yes, dry_run=dry_run)
+
+
+@users.command("login-link")
+def users_login_link(
+    name: UserName, url: UrlOption = None, token: TokenOption = None, context: ContextOption = None
+) -> None:
+    """Print a link that logs a user in once. An earlier one ends."""
+    from app.cli.users import print_login_link
+    from app.cli.web_process import WebProcess
+
+    print_login_link(WebProcess.chosen(url, token, context), name)

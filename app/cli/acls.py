@@ -1,0 +1,160 @@
+"""`conclave acls`: the ACLs of the cluster, by REST."""
+
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import typer
+
+from app.cli.client_options import confirm, print_json, print_table
+from app.cli.web_process import WebProcess
+
+COLUMNS: Final = ("principal", "permission", "operation", "resource_type", "resource_name", "pattern_type", "host")
+PAGE: Final = 1_000
+BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The ACLs that the options of a command describe. None: any."""
+
+    resource_type: str | None
+    resource_name: str | None
+    principal: str | None
+    host: str | None
+    pattern_type: str
+    permission: str
+    operations: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        topic: str | None,
+        group: str | None,
+        transactional_id: str | None,
+        *,
+        cluster: bool,
+        principal: str | None,
+        host: str | None,
+        prefixed: bool = False,
+        deny: bool = False,
+    ) -> "Wanted":
+        """Return the description. Raises typer.BadParameter for more than one resource."""
+        given = [
+            (kind, name)
+            for kind, name in (
+                ("TOPIC", topic),
+                ("GROUP", group),
+                ("TRANSACTIONAL_ID", transactional_id),
+                ("CLUSTER", "kafka-cluster" if cluster else None),
+            )
+            if name is not None
+        ]
+        if len(given) > 1:
+            raise typer.BadParameter(
+                "give one of --topic, --group, --transactional-id, --cluster", param_hint="resource"
+            )
+        kind, name = given[0] if given else (None, None)
+        pattern, permission = "PREFIXED" if prefixed else "LITERAL", "DENY" if deny else "ALLOW"
+        return cls(kind, name, principal, host, pattern, permission)
+
+    def with_operations(self, words: Collection[str] | None) -> "Wanted":
+        """Return the same with operations."""
+        return replace(self, operations=tuple(words or ()))
+
+    @property
+    def is_any(self) -> bool:
+        """Whether every ACL matches."""
+        return not self.operations and {self.resource_name, self.principal, self.host} == {None}
+
+    def filters(self) -> list[dict[str, str]]:
+        """Return the filter of each operation, one for any if none is named."""
+        common = {
+            "resource_type": self.resource_type or "ANY",
+            "pattern_type": "ANY",
+            "permission": "ANY",
+            **{
+                name: value
+                for name, value in (
+                    ("resource_name", self.resource_name),
+                    ("principal", self.principal),
+                    ("host", self.host),
+                )
+                if value is not None
+            },
+        }
+        return [{**common, "operation": operation} for operation in self.operations or ("ANY",)]
+
+    def entries(self) -> list[dict[str, str]]:
+        """Return the ACL of each operation. Raises typer.BadParameter without a resource."""
+        if self.resource_type is None or self.resource_name is None:
+            raise typer.BadParameter(
+                "give one of --topic, --group, --transactional-id, --cluster", param_hint="resource"
+            )
+        return [
+            {
+                "resource_type": self.resource_type,
+                "resource_name": self.resource_name,
+                "pattern_type": self.pattern_type,
+                "principal": self.principal or "",
+                "host": self.host or "*",
+                "operation": operation,
+                "permission": self.permission,
+            }
+            for operation in self.operations
+        ]
+
+
+def found_acls(web: WebProcess, wanted: Wanted) -> list[dict[str, Any]]:
+    """Return the ACLs that match, each once. Raises WebError."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for each in wanted.filters():
+        for acl in web.pages("/acls", each, PAGE):
+            found[tuple(acl[column] for column in COLUMNS)] = {column: acl[column] for column in COLUMNS}
+    return [found[key] for key in sorted(found)]
+
+
+def _print(acls: Collection[dict[str, Any]]) -> None:
+    header = tuple(column.replace("_", " ").upper() for column in COLUMNS)
+    print_table(header, [tuple(acl[column] for column in COLUMNS) for acl in acls])
+
+
+def list_acls(web: WebProcess, wanted: Wanted, *, as_json: bool) -> None:
+    """Print the ACLs that match. Raises WebError."""
+    found = found_acls(web, wanted)
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def create_acls(web: WebProcess, wanted: Wanted, *, dry_run: bool) -> None:
+    """Create an ACL for each operation: all or none. Raises WebError."""
+    entries = wanted.entries()
+    web.call("POST", "/acls:batch", {"data": entries, "validate_only": dry_run})
+    _print([{**entry, "operation": entry["operation"].upper()} for entry in entries])
+    print("Dry run: nothing was changed." if dry_run else "Created.")
+
+
+def delete_acls(web: WebProcess, wanted: Wanted, *, yes: bool, dry_run: bool) -> int:
+    """Show the ACLs that match, delete exactly these after a confirmation, and return the exit code.
+
+    Raises WebError, and typer.BadParameter for a description of all ACLs.
+    """
+    if wanted.is_any:
+        raise typer.BadParameter("choose by --principal, --host, --operation or a resource", param_hint="ACLs")
+    found = found_acls(web, wanted)
+    _print(found)
+    if dry_run or not found:
+        print("Dry run: nothing was changed." if found else "No ACL matches; nothing was changed.")
+        return 0
+    confirm(f"Delete {len(found)} ACL(s)?", yes=yes)
+    failed = 0
+    for start in range(0, len(found), BATCH):
+        for each in web.call("POST", "/acls:delete", {"data": found[start : start + BATCH]})["data"]:
+            if each["error_code"] is not None:
+                failed += 1
+                print(f"conclave: ACL of {each['principal']}: {each['error_message']}", file=sys.stderr)
+    print(f"Deleted {len(found) - failed}.")
+    return 1 if failed else 0
