@@ -3,24 +3,15 @@
 Each command imports its work when it runs, so that help is fast.
 """
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from app.cli.options import ContextOption, DryRunOption, JsonOption, TokenOption, UrlOption, YesOption
+from app.security.roles import RoleName
 
 acls = typer.Typer(help="List, create and delete the ACLs of the cluster.", no_args_is_help=True)
 users = typer.Typer(help="List, add, change and remove the users of the web process.", no_args_is_help=True)
-
-
-class Role(StrEnum):
-    """What a user of the web process may do."""
-
-    viewer = "viewer"
-    editor = "editor"
-    admin = "admin"
-
 
 Principal = Annotated[str | None, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")]
 Host = Annotated[str | None, typer.Option("--host", help="Address of the clients; * stands for all.")]
@@ -61,8 +52,10 @@ def acls_list(
     from app.cli.acls import Wanted, list_acls
     from app.cli.web_process import WebProcess
 
-    wanted = Wanted.of(topic, group, transactional_id, cluster=cluster, principal=principal, host=host)
-    list_acls(WebProcess.chosen(url, token, context), wanted.with_operations(operation), as_json=as_json)
+    wanted = Wanted.of(
+        topic, group, transactional_id, cluster=cluster, principal=principal, host=host, operations=operation
+    )
+    list_acls(WebProcess.chosen(url, token, context), wanted, as_json=as_json)
 
 
 @acls.command("create")
@@ -89,9 +82,17 @@ def acls_create(
     from app.cli.web_process import WebProcess
 
     wanted = Wanted.of(
-        topic, group, transactional_id, cluster=cluster, principal=principal, host=host, prefixed=prefixed, deny=deny
+        topic,
+        group,
+        transactional_id,
+        cluster=cluster,
+        principal=principal,
+        host=host,
+        operations=operation,
+        prefixed=prefixed,
+        deny=deny,
     )
-    create_acls(WebProcess.chosen(url, token, context), wanted.with_operations(operation), dry_run=dry_run)
+    create_acls(WebProcess.chosen(url, token, context), wanted, dry_run=dry_run)
 
 
 @acls.command("delete")
@@ -114,9 +115,11 @@ def acls_delete(
     from app.cli.acls import Wanted, delete_acls
     from app.cli.web_process import WebProcess
 
-    wanted = Wanted.of(topic, group, transactional_id, cluster=cluster, principal=principal, host=host)
+    wanted = Wanted.of(
+        topic, group, transactional_id, cluster=cluster, principal=principal, host=host, operations=operation
+    )
     web = WebProcess.chosen(url, token, context)
-    raise typer.Exit(delete_acls(web, wanted.with_operations(operation), yes=yes, dry_run=dry_run))
+    raise typer.Exit(delete_acls(web, wanted, yes=yes, dry_run=dry_run))
 
 
 @users.command("list")
@@ -133,7 +136,7 @@ def users_list(
 @users.command("add")
 def users_add(
     name: UserName,
-    role: Annotated[Role, typer.Option(help="What the user may do.")],
+    role: Annotated[RoleName, typer.Option(help="What the user may do.")],
     url: UrlOption = None,
     token: TokenOption = None,
     context: ContextOption = None,
@@ -144,7 +147,7 @@ def users_add(
     from app.cli.users import add_user
     from app.cli.web_process import WebProcess
 
-    add_user(WebProcess.chosen(url, token, context), name, role.value, dry_run=dry_run)
+    add_user(WebProcess.chosen(url, token, context), name, role, dry_run=dry_run)
 
 
 @users.command("alter")
@@ -153,7 +156,7 @@ def users_alter(
     url: UrlOption = None,
     token: TokenOption = None,
     context: ContextOption = None,
-    role: Annotated[Role | None, typer.Option(help="What the user may do from now on.")] = None,
+    role: Annotated[RoleName | None, typer.Option(help="What the user may do from now on.")] = None,
     *,
     disable: Annotated[bool | None, typer.Option("--disable/--enable", help="Refuse or accept logins.")] = None,
     dry_run: DryRunOption = False,
@@ -162,8 +165,7 @@ def users_alter(
     from app.cli.users import alter_user
     from app.cli.web_process import WebProcess
 
-    new_role = None if role is None else role.value
-    alter_user(WebProcess.chosen(url, token, context), name, new_role, disabled=disable, dry_run=dry_run)
+    alter_user(WebProcess.chosen(url, token, context), name, role, disabled=disable, dry_run=dry_run)
 
 
 @users.command("delete")

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Literal
 
+RoleName = Literal["viewer", "editor", "admin"]
+"""The name of a role, as people and programs write it."""
+
 
 class Role(IntEnum):
     """Rights of a user or a token. Each role includes the rights of the roles below it."""

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from app.rest.schemas.base import Answer, ChangeBody, ListOf, Metadata, Validated
+from app.security.roles import RoleName
 
-RoleName = Literal["viewer", "editor", "admin"]
 Password = Annotated[str, StringConstraints(max_length=1_000)]
 AccountName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
