@@ -123,7 +123,7 @@ def shown(value: Any) -> Any:
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Use this language for what is rendered within the block. Raises KeyError if it is none of LANGUAGES."""
+    """Use this language for what is rendered within the block. Raises KeyError for any other than LANGUAGES."""
     if language not in LANGUAGES:
         raise KeyError(language)
     token = _language.set(language)

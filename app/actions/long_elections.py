@@ -9,6 +9,7 @@ leader has moved or cannot be reached is repeated: a partition that was elected 
 import asyncio
 import datetime as dt
 import secrets
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -51,9 +52,9 @@ class ElectionRunningError(Exception):
 class LongElection:
     """An election and what has become of it so far.
 
-    The first `done` of its partitions have been answered; `failures` has those of them that were refused. `offset`: of
-    the newest change. `waits_for`: why the present batch is repeated. `stopped_by`: why the rest was not elected.
-    `leaders_before`: how many partitions each broker led when it began.
+    The first `done` of its sorted partitions have been answered; `failures` has those of them that were refused.
+    `offset`: of the newest change. `waits_for`: why the present batch is repeated. `stopped_by`: why the rest was not
+    elected. `leaders_before`: how many partitions each broker led when it began.
     """
 
     id: str
@@ -81,17 +82,16 @@ class LongElection:
         """How many of its partitions have the leader that was asked for."""
         return self.done - len(self.failures)
 
-    def outcomes(self) -> list[tuple[Partition, str, KafkaError | None]]:
-        """Return the result of each partition, refused ones first: `refused` with its error, `elected` or `pending`."""
-        refused: list[tuple[Partition, str, KafkaError | None]] = [
-            (key, "refused", error) for key, error in self.failures.items()
-        ]
-        others: list[tuple[Partition, str, KafkaError | None]] = [
-            (key, "elected" if place < self.done else "pending", None)
-            for place, key in enumerate(self.partitions)
-            if key not in self.failures
-        ]
-        return refused + others
+    def outcome(self, key: Partition) -> tuple[str, KafkaError | None]:
+        """Return the result of one of its partitions: `refused` with the error, `elected` or `pending`."""
+        error = self.failures.get(key)
+        if error is not None:
+            return "refused", error
+        return "elected" if bisect_left(self.partitions, key) < self.done else "pending", None
+
+    def refused_first(self) -> list[Partition]:
+        """Return its partitions, those that were refused before the others."""
+        return [*self.failures, *(key for key in self.partitions if key not in self.failures)]
 
     def add(self, some: Sequence[Partition], done: Outcome) -> None:
         """Take the answer to the next batch."""
@@ -128,7 +128,7 @@ class LongElections(Audited):
             id=secrets.token_hex(8),
             election=election,
             by=caller.principal.audit_name,
-            partitions=partitions,
+            partitions=sorted(partitions),
             leaders_before=dict(self._cluster.topic_table.totals().leaders_of),
             begun_at=dt.datetime.now(dt.UTC),
         )

@@ -42,8 +42,7 @@ class PartitionActions(Audited):
         A batch that cannot be sent after others were ends the election: its partitions and those after it have failed.
         """
         detail = election_detail(election, partitions)
-        failures: dict[Partition, KafkaError] = {}
-        offset = None
+        made: list[Outcome] = []
         resource = resource_of(partitions)
         async with self._audited(caller, "partitions.elect", resource, detail, validate_only) as outcome:
             for some in batches(partitions):
@@ -55,13 +54,13 @@ class PartitionActions(Audited):
                     if some[0] == partitions[0]:
                         raise
                     rest = partitions[partitions.index(some[0]) :]
-                    failures |= dict.fromkeys(rest, _as_kafka_error(error))
+                    made.append(Outcome(offset=None, failures=dict.fromkeys(rest, _as_kafka_error(error))))
                     break
                 await asyncio.sleep(0)  # a dry run awaits nothing else
-                failures |= done.failures
-                offset = offset if done.offset is None else done.offset
-            outcome.offset, outcome.error = offset, failures_text(failures)
-        return Outcome(offset=offset, failures=failures)
+                made.append(done)
+            all_done = Outcome.of_batches(made)
+            outcome.offset, outcome.error = all_done.offset, failures_text(all_done.failures)
+        return all_done
 
 
 def _as_kafka_error(error: ConnectionError | KafkaError) -> KafkaError:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import typer
@@ -13,6 +13,7 @@ from app.cli.web_process import WebProcess
 COLUMNS: Final = ("principal", "permission", "operation", "resource_type", "resource_name", "pattern_type", "host")
 PAGE: Final = 1_000
 BATCH: Final = 100
+RESOURCES: Final = "give one of --topic, --group, --transactional-id, --cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Wanted:
     host: str | None
     pattern_type: str
     permission: str
-    operations: Collection[str] = ()
+    operations: Collection[str]
 
     @classmethod
     def of(
@@ -37,6 +38,7 @@ class Wanted:
         cluster: bool,
         principal: str | None,
         host: str | None,
+        operations: Collection[str] | None,
         prefixed: bool = False,
         deny: bool = False,
     ) -> "Wanted":
@@ -52,16 +54,10 @@ class Wanted:
             if name is not None
         ]
         if len(given) > 1:
-            raise typer.BadParameter(
-                "give one of --topic, --group, --transactional-id, --cluster", param_hint="resource"
-            )
+            raise typer.BadParameter(RESOURCES, param_hint="resource")
         kind, name = given[0] if given else (None, None)
         pattern, permission = "PREFIXED" if prefixed else "LITERAL", "DENY" if deny else "ALLOW"
-        return cls(kind, name, principal, host, pattern, permission)
-
-    def with_operations(self, words: Collection[str] | None) -> "Wanted":
-        """Return the same with operations."""
-        return replace(self, operations=tuple(words or ()))
+        return cls(kind, name, principal, host, pattern, permission, operations or ())
 
     @property
     def is_any(self) -> bool:
@@ -70,28 +66,15 @@ class Wanted:
 
     def filters(self) -> list[dict[str, str]]:
         """Return the filter of each operation, one for any if none is named."""
-        common = {
-            "resource_type": self.resource_type or "ANY",
-            "pattern_type": "ANY",
-            "permission": "ANY",
-            **{
-                name: value
-                for name, value in (
-                    ("resource_name", self.resource_name),
-                    ("principal", self.principal),
-                    ("host", self.host),
-                )
-                if value is not None
-            },
-        }
+        chosen = {"resource_name": self.resource_name, "principal": self.principal, "host": self.host}
+        common = {"resource_type": self.resource_type or "ANY", "pattern_type": "ANY", "permission": "ANY"}
+        common |= {name: value for name, value in chosen.items() if value is not None}
         return [{**common, "operation": operation} for operation in self.operations or ("ANY",)]
 
     def entries(self) -> list[dict[str, str]]:
         """Return the ACL of each operation. Raises typer.BadParameter without a resource."""
         if self.resource_type is None or self.resource_name is None:
-            raise typer.BadParameter(
-                "give one of --topic, --group, --transactional-id, --cluster", param_hint="resource"
-            )
+            raise typer.BadParameter(RESOURCES, param_hint="resource")
         return [
             {
                 "resource_type": self.resource_type,

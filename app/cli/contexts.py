@@ -16,7 +16,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class ContextError(OSError):
-    """The contexts cannot be used, or there is none of this name. The message is one line."""
+    """The contexts cannot be used, or none has this name. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)

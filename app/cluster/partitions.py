@@ -3,7 +3,7 @@
 Partitions succeed and fail individually: a request for many returns a result for each.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.cluster.changes import Changes, raise_for
@@ -34,6 +34,16 @@ class Outcome:
 
     offset: int | None
     failures: dict[Partition, KafkaError]
+
+    @classmethod
+    def of_batches(cls, done: Iterable["Outcome"]) -> "Outcome":
+        """Return the results of several requests about different partitions, in their order, as one."""
+        offset: int | None = None
+        failures: dict[Partition, KafkaError] = {}
+        for each in done:
+            offset = offset if each.offset is None else each.offset
+            failures |= each.failures
+        return cls(offset=offset, failures=failures)
 
 
 class PartitionAdmin(Changes):

@@ -34,7 +34,7 @@ _COUNTS = ("partitions", "offline", "under_min", "under_replicated", "reassignin
 PROBLEMS: tuple[Problem, ...] = ("offline", "under-min", "under-replicated", "reassigning", "not-preferred")
 BY_NAME: Final = attrgetter("name")
 CHANGED_PART: Final = 16
-"""Where more than one topic in so many has changed, the rows are sorted anew, which is then less work."""
+"""If more than one topic in this many has changed, all rows are compared and sorted, which is less work then."""
 
 
 @dataclass(frozen=True, slots=True)

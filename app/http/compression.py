@@ -13,6 +13,7 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http.entity_tags import weak
 from app.http.paths import is_api
 
 BYTES_MIN: Final = 1_024
@@ -95,11 +96,6 @@ def gzipped(content: bytes, level: int = LEVEL) -> bytes:
     """Return the content in gzip's format, the same bytes each time."""
     packer = zlib.compressobj(level, zlib.DEFLATED, 31)
     return packer.compress(content) + packer.flush()
-
-
-def weak(etag: str) -> str:
-    """Return the tag of another representation of the same state."""
-    return etag if etag.startswith("W/") else f"W/{etag}"
 
 
 def accepts_gzip(header: str) -> bool:

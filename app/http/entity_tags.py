@@ -9,5 +9,10 @@ def is_among(etag: str, header: str | None) -> bool:
     return header is not None and (header.strip() == "*" or _opaque(etag) in map(_opaque, header.split(",")))
 
 
+def weak(etag: str) -> str:
+    """Return the tag of another representation of the same state."""
+    return etag if etag.startswith("W/") else f"W/{etag}"
+
+
 def _opaque(tag: str) -> str:
     return tag.strip().removeprefix("W/")

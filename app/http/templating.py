@@ -19,8 +19,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from app.http.compression import BYTES_MIN, STATIC_LEVEL, accepts_gzip, gzipped, weak
-from app.http.entity_tags import is_among
+from app.http.compression import BYTES_MIN, STATIC_LEVEL, accepts_gzip, gzipped
+from app.http.entity_tags import is_among, weak
 from app.http.errors import NotFoundError
 from app.texts import gettext, ngettext, shown
 

@@ -18,7 +18,6 @@ from app.pages.shared_parts import shared
 from app.services import Reader, Services, services_of
 from app.texts import phrase
 from kraft_core.clients.admin.partitions import ElectionType
-from kraft_core.protocol.errors import KafkaError
 
 router = APIRouter(include_in_schema=False)
 
@@ -102,7 +101,7 @@ async def long_election(request: Request, _caller: Reader, election_id: str) -> 
 
 
 def _view(services: Services, held: LongElection, number: int, rows_max: int) -> LongElectionView:
-    shown, page, pages = page_items(held.outcomes(), number, rows_max)
+    shown, page, pages = page_items(held.refused_first(), number, rows_max)
     return LongElectionView(
         url=path_of(held),
         title=title_of(held),
@@ -118,7 +117,7 @@ def _view(services: Services, held: LongElection, number: int, rows_max: int) ->
         waits_for=held.waits_for,
         stopped_by=held.stopped_by,
         brokers=_brokers(services, held),
-        rows=[_row(held, *each) for each in shown],
+        rows=[_row(held, each) for each in shown],
         page=page,
         pages=pages,
     )
@@ -132,7 +131,8 @@ def _brokers(services: Services, held: LongElection) -> list[tuple[int, int, int
     return sorted(rows, key=lambda row: (-abs(row[2] - row[1]), row[0]))
 
 
-def _row(held: LongElection, key: Partition, state: str, error: KafkaError | None) -> OutcomeRow:
+def _row(held: LongElection, key: Partition) -> OutcomeRow:
+    state, error = held.outcome(key)
     if error is not None:
         return OutcomeRow(*key, f"{error.message} ({error.code.name})", "")
     if state == "elected":

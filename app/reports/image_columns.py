@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.reports.image_tables import is_online
 from app.reports.partition_fields import PARTITION_FIELDS
 from app.reports.sizes import partition_size
 from kraft_core.image.metadata_image import MetadataImage, PartitionRegistration, TopicImage
@@ -88,12 +89,8 @@ class ImageColumns:
             places = [_padded(each, count) for each, count in zip(places, counts.tolist(), strict=True)]
         where = list(chain.from_iterable(places))
         kind, examples = _distinct(_paired(_distinct(_identities(where))[0], brokers))
-        offline = [not self._is_online(int(brokers[each]), where[each]) for each in examples.tolist()]
+        offline = [not is_online(self._brokers[brokers[each]], where[each]) for each in examples.tolist()]
         return _chosen(brokers, counts, np.array(offline, bool)[kind]).take(pa.array(alike))
-
-    def _is_online(self, index: int, directory: UUID | None) -> bool:
-        broker = self._brokers[index]
-        return broker is not None and broker.active and (directory is None or broker.has_online_dir(directory))
 
     def _indexes(self, ids: Longs) -> Longs:
         """Return the index of each broker, -1 for one that is not known."""

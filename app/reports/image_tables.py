@@ -65,14 +65,18 @@ def topic_table(image: MetadataImage, topics: list[TopicImage]) -> dict[str, lis
     return rows
 
 
+def is_online(broker: BrokerRegistration | None, directory: UUID | None) -> bool:
+    """Return whether a replica in a directory (None: not known) is online: its broker is active and has it online."""
+    return broker is not None and broker.active and (directory is None or broker.has_online_dir(directory))
+
+
 def offline_replicas(
     brokers: Mapping[int, BrokerRegistration], replicas: tuple[int, ...], directories: tuple[UUID, ...]
 ) -> tuple[int, ...]:
     """Return the replicas on a broker that is not active, or in a directory that is offline or no longer registered."""
     offline = []
     for position, broker_id in enumerate(replicas):
-        broker = brokers.get(broker_id)
         placed = directories[position] if position < len(directories) else None
-        if broker is None or not broker.active or (placed is not None and not broker.has_online_dir(placed)):
+        if not is_online(brokers.get(broker_id), placed):
             offline.append(broker_id)
     return tuple(offline)

@@ -1,7 +1,6 @@
 """Elections of leaders: of one partition, of topics, of the cluster. Those of very many are resources of their own."""
 
 import asyncio
-import datetime as dt
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ from app.error_responses import NATIVE
 from app.http.errors import ConflictError, FieldError, NotFoundError, UnprocessableError
 from app.rest.paging import PageDep
 from app.rest.partitions import OUTCOMES, outcomes, partitions_of
-from app.rest.responses import accepted, answer, checked, location_of
+from app.rest.responses import accepted, answer, checked, location_of, milliseconds
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.partitions import (
     ElectBody,
@@ -139,9 +138,11 @@ async def get_election(election_id: str, view: NowViewDep, services: ServicesDep
 async def list_election_partitions(election_id: str, page: PageDep, services: ServicesDep, _caller: Reader) -> Response:
     """List the result of each partition of an election, by topic and partition."""
     held = _known(services, election_id)
-    results = sorted(held.outcomes(), key=lambda item: item[0])
     return page.answer(
-        "KafkaElectionPartitionList", results, lambda item: item[0], lambda item: _partition(page.view, *item)
+        "KafkaElectionPartitionList",
+        held.partitions,
+        lambda key: key,
+        lambda key: _partition(page.view, key, *held.outcome(key)),
     )
 
 
@@ -163,8 +164,8 @@ def _election(view: View, services: Services, held: LongElection) -> dict[str, A
         election_type=held.election.name,
         state=held.state,
         by=held.by,
-        started_at=_ms(held.begun_at),
-        finished_at=None if held.ended_at is None else _ms(held.ended_at),
+        started_at=milliseconds(held.begun_at),
+        finished_at=milliseconds(held.ended_at),
         partitions_count=len(held.partitions),
         elected_count=held.elected,
         refused_count=len(held.failures),
@@ -181,10 +182,6 @@ def _election(view: View, services: Services, held: LongElection) -> dict[str, A
             for broker in brokers
         ],
     )
-
-
-def _ms(moment: dt.datetime) -> int:
-    return int(moment.timestamp() * 1000)
 
 
 def _partition(view: View, key: Partition, state: str, error: KafkaError | None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Sparse answers: the query parameter `fields` names the members that a resource or each item of a list has."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 from fastapi import Query, Request
@@ -23,7 +23,7 @@ async def fields_parameter(
 
 def members_of(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the members that a caller can choose: those of the items of a list, else those of the resource."""
-    item = model.model_fields[LIST].annotation.__args__[0] if LIST in model.model_fields else model  # type: ignore[union-attr]  # a list
+    item = get_args(model.model_fields[LIST].annotation)[0] if LIST in model.model_fields else model
     return tuple(name for name in item.model_fields if name != "validated")
 
 

@@ -1,7 +1,6 @@
 """Plans of reassignments and their supervised execution, in the style of REST v3."""
 
 import asyncio
-import datetime as dt
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -25,7 +24,7 @@ from app.reports.executor.report_plans import report_rows
 from app.reports.executor.story import sentence
 from app.reports.proposals.options import InvalidOptionsError, Options
 from app.rest.paging import NowPageDep, Page
-from app.rest.responses import answer, checked, created, list_body, location_of
+from app.rest.responses import answer, checked, created, list_body, location_of, milliseconds
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.plans import (
     CancelPlanBody,
@@ -55,10 +54,6 @@ _ROW_STATE = Literal[
 ]
 
 
-def _ms(moment: dt.datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp() * 1000)
-
-
 def _plan(
     view: View,
     record: PlanRecord,
@@ -75,13 +70,13 @@ def _plan(
         options=record.options,
         state=record.state,
         made_by=record.made_by,
-        made_at=_ms(record.made_at),
+        made_at=milliseconds(record.made_at),
         approved_by=record.approved_by,
-        approved_at=_ms(record.approved_at),
+        approved_at=milliseconds(record.approved_at),
         started_by=record.started_by,
-        started_at=_ms(record.started_at),
+        started_at=milliseconds(record.started_at),
         cancelled_by=record.cancelled_by,
-        finished_at=_ms(record.finished_at),
+        finished_at=milliseconds(record.finished_at),
         throttle_bytes_per_second=record.throttle,
         moves_per_broker=record.moves_per_broker,
         pause_on_under_min_isr=record.pause_on_under_min,
@@ -244,7 +239,7 @@ def _partition(stored: PlanPartition) -> dict[str, Any]:
         "original_log_dirs": stored.original_log_dirs or None,
         "proposed_log_dirs": stored.log_dirs or None,
         "replicas_caught_up": stored.caught_up,
-        "changed_at": _ms(stored.changed_at),
+        "changed_at": milliseconds(stored.changed_at),
         "size_bytes": stored.size_bytes,
         "copied_bytes": stored.copied_bytes or 0,
         "error": stored.error,
@@ -288,7 +283,7 @@ async def list_plan_events(
 
 def _event(stored: PlanEvent) -> dict[str, Any]:
     return {
-        "at": _ms(stored.at),
+        "at": milliseconds(stored.at),
         "event": stored.kind,
         "actor": stored.actor,
         "text": str(sentence(stored.kind, stored.detail)),

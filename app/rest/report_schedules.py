@@ -12,7 +12,7 @@ from app.reports.models import ReportSchedule
 from app.reports.schedules import ScheduleSpec, get_schedule, list_schedules
 from app.reports.webhooks import InvalidWebhookError
 from app.rest.paging import NowPageDep
-from app.rest.responses import DRY_RUN, answer, checked, no_content, planned
+from app.rest.responses import DRY_RUN, answer, checked, milliseconds, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.reports import PutScheduleBody, ScheduleData, ScheduleDataList
 from app.rest.view import NowViewDep, View
@@ -26,7 +26,7 @@ FIELD_OF = {InvalidCronError: "/cron", InvalidTimeZoneError: "/time_zone", Inval
 
 def _schedule(view: View, schedule: ReportSchedule) -> dict[str, Any]:
     dues = next_dues(schedule.cron, schedule.time_zone) if schedule.enabled else []
-    times = [int(due.timestamp() * 1000) for due in dues]
+    times = [milliseconds(due) for due in dues]
     return view.resource(
         "KafkaPlacementSchedule",
         ("report-schedules", schedule.name),

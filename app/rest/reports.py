@@ -1,7 +1,6 @@
 """Placement reports, in the style of REST v3."""
 
 import asyncio
-import datetime as dt
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -22,7 +21,7 @@ from app.reports.violations import REASONS, violations_page
 from app.reports.webhooks import get_webhook
 from app.reports.what_if import NoPlacementError, UnknownDomainError, lost_brokers, what_if
 from app.rest.paging import NowPageDep
-from app.rest.responses import DRY_RUN, accepted, answer, list_body, location_of, no_content, planned
+from app.rest.responses import DRY_RUN, accepted, answer, list_body, location_of, milliseconds, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.reports import (
     ReportData,
@@ -39,10 +38,6 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"],
 ReportId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
-def _ms(moment: dt.datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp() * 1000)
-
-
 def _report(
     view: View, services: Services, run: ReportRun, *, whole: bool, webhook: ReportWebhook | None = None
 ) -> dict[str, Any]:
@@ -53,8 +48,8 @@ def _report(
         report_id=run.id,
         state=run.state,
         requested_by=run.requested_by,
-        created_at=_ms(run.created_at),
-        finished_at=_ms(run.finished_at),
+        created_at=milliseconds(run.created_at),
+        finished_at=milliseconds(run.finished_at),
         metadata_offset=run.image_offset,
         leader_epoch=run.image_epoch,
         topic_prefix=run.topic_prefix,

@@ -1,5 +1,6 @@
 """Successful responses: JSON with the offset that it reflects, lists, and what a dry run would change."""
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -64,6 +65,11 @@ def created_at(url: str, offset: int | None) -> Response:
 def no_content(offset: int | None = None) -> Response:
     """Return 204 with the offset of the change."""
     return Response(status_code=204, headers=_at(offset))
+
+
+def milliseconds(moment: dt.datetime | None) -> int | None:
+    """Return a time as REST v3 has it: in ms since 1970, null where there is none."""
+    return None if moment is None else int(moment.timestamp() * 1000)
 
 
 def _at(offset: int | None) -> dict[str, str]:

@@ -91,22 +91,18 @@ class ClusterSteps:
                 await self._place(log_dirs)  # what a broker cannot do yet is done when it has the replica
                 done = await self._cluster.admin.partitions.alter_reassignments(wanted)
             case Elect(partitions):
-                return await self._elect(partitions)
+                done = await self._elect(partitions)
             case Unregister(broker_id):
                 return await self._unregister(broker_id)
             case PlanAgain():
                 raise AssertionError("the executor plans again without the cluster")
-        return StepResult(offset=done.offset, partitions=_refused(done))
+        refused = {key: each.message for key, each in done.failures.items() if each.code not in _NO_ERROR}
+        return StepResult(offset=done.offset, partitions=refused)
 
-    async def _elect(self, partitions: Sequence[Partition]) -> StepResult:
+    async def _elect(self, partitions: Sequence[Partition]) -> Outcome:
         """Elect the preferred leaders in batches: the controller refuses more changes than one batch of it may have."""
-        offset: int | None = None
-        refused: dict[Partition, str] = {}
-        for some in batches(partitions):
-            done = await self._cluster.admin.partitions.elect_leaders(ElectionType.PREFERRED, some)
-            offset = offset if done.offset is None else done.offset
-            refused |= _refused(done)
-        return StepResult(offset=offset, partitions=refused)
+        elect = self._cluster.admin.partitions.elect_leaders
+        return Outcome.of_batches([await elect(ElectionType.PREFERRED, some) for some in batches(partitions)])
 
     async def _alter(self, changes: Mapping[Resource, Mapping[str, str | None]]) -> StepResult:
         """Change configs. Only the broker accepts directories in cordoned.log.dirs; only it is asked for those."""
@@ -172,7 +168,3 @@ class ClusterSteps:
 
 def _change(config: str, value: str | None) -> ConfigChange:
     return ConfigChange(config, AlterConfigOp.DELETE if value is None else AlterConfigOp.SET, value)
-
-
-def _refused(done: Outcome) -> dict[Partition, str]:
-    return {key: each.message for key, each in done.failures.items() if each.code not in _NO_ERROR}
