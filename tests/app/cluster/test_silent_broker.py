@@ -169,6 +169,10 @@ def test_every_page_answers_while_a_broker_is_silent(web: LiveWeb, path: str, pa
 
 
 def test_a_program_gets_an_error_instead_of_a_part_of_the_groups(web: LiveWeb) -> None:
-    refused: httpx.Response = web.client.get(f"{web.cluster}/consumer-groups")
+    def refused_for_the_silent_one() -> httpx.Response | None:
+        answer = web.client.get(f"{web.cluster}/consumer-groups")
+        return None if f"Broker {ALIVE} " in answer.text else answer
+
+    refused = wait_until(refused_for_the_silent_one, PATIENCE_S, f"broker {ALIVE} has listed its groups", 0.05)
     assert refused.status_code >= 500
     assert f"Broker {SILENT} has not listed its groups in time." in refused.json()["message"]
