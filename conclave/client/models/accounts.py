@@ -41,7 +41,7 @@ class LoginLinkData(Answer, frozen=True, kw_only=True):
 
 
 class SessionData(Answer, frozen=True, kw_only=True):
-    """A browser session of a user. `opened_by` is `password` or `link`; `is_present` marks the caller's session."""
+    """A browser session of a user, opened by `password`, `link` or `oidc`; `is_present` marks the caller's session."""
 
     kind: str
     metadata: Metadata
@@ -89,13 +89,14 @@ class TokenDataList(Answer, frozen=True, kw_only=True):
 
 
 class UserData(Answer, frozen=True, kw_only=True):
-    """A user of this web process."""
+    """A user of this web process. `issuer` is the OpenID issuer at which the user logs in, if there is one."""
 
     validated: bool | None = None
     kind: str
     metadata: Metadata
     name: str
     role: str
+    issuer: str | None
     has_password: bool
     disabled: bool
     created_at: str
