@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 import uvloop
@@ -62,6 +63,9 @@ from app.startup import Startup, StartupGate
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.host_port import host_port
+
+if TYPE_CHECKING:
+    from app.security.oidc.logins import OidcLogins
 
 log = structlog.get_logger(__name__)
 
@@ -132,6 +136,7 @@ def make_services(settings: Settings, database: Database, base_url: str) -> Serv
         settings=settings,
         database=database,
         security=security,
+        oidc=_oidc_logins(settings, security, database),
         cluster=cluster,
         actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
         reports=reports,
@@ -140,6 +145,14 @@ def make_services(settings: Settings, database: Database, base_url: str) -> Serv
         latest_reports=LatestReports(database),
         upkeep=ReportUpkeep(database, settings.data_dir / "reports", retention, webhook),
     )
+
+
+def _oidc_logins(settings: Settings, security: Security, database: Database) -> "OidcLogins | None":
+    if settings.oidc_issuer is None:
+        return None
+    from app.security.oidc.logins import OidcLogins
+
+    return OidcLogins(settings, security, database)
 
 
 def _schemas(settings: Settings) -> SchemaRegistry | None:
