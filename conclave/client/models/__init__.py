@@ -47,6 +47,7 @@ from conclave.client.models.configs import (
     TopicFailureData,
 )
 from conclave.client.models.consumer_groups import (
+    AssignedPartitionData,
     ConsumerAssignmentData,
     ConsumerAssignmentDataList,
     ConsumerData,
@@ -197,6 +198,7 @@ __all__ = [
     "AlterEntry",
     "AlterTopicEntry",
     "AlterTopicsFailureDataList",
+    "AssignedPartitionData",
     "AuditEventData",
     "AuditEventDataList",
     "BrokerConfigData",
