@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from app.db.base import PK, Base, Digest, Moment, Name, Offset, UtcDateTime
+from app.db.base import PK, Base, ClusterKey, Digest, Moment, Name, OfCluster, Offset, UtcDateTime
 
 ROLES = ("viewer", "editor", "admin")
 
@@ -97,7 +97,7 @@ class LoginLink(Base):
     user: Mapped[User] = relationship(lazy="joined", innerjoin=True)
 
 
-class AuditEvent(Base):
+class AuditEvent(OfCluster, Base):
     """One login, denial or change: actor, source, action, resource and result.
 
     `metadata_offset` is the offset of a cluster change in the metadata log. `count` is the number of times it happened
@@ -126,6 +126,26 @@ class AuditEvent(Base):
     count: Mapped[int] = mapped_column(server_default="1", default=1)
 
 
+class ClusterRecord(Base):
+    """A cluster beside that of the settings; see app.cluster.known_clusters.
+
+    `command_config` is the name of a file of client properties on the server, "" for a plaintext connection: no secret
+    is in the database. `cluster_id` is the id that its controllers gave when the address was tested.
+    """
+
+    __tablename__ = "clusters"
+    __table_args__ = (UniqueConstraint("key"), UniqueConstraint("cluster_id"))
+    id: Mapped[PK]
+    key: Mapped[ClusterKey]
+    name: Mapped[str] = mapped_column(String(60))
+    bootstrap_controllers: Mapped[str] = mapped_column(String(2048))
+    command_config: Mapped[Name]
+    color: Mapped[str] = mapped_column(String(16))
+    cluster_id: Mapped[str] = mapped_column(String(64))
+    changed_by: Mapped[Name]
+    changed_at: Mapped[Moment]
+
+
 class IdempotencyKey(Base):
     """The response to a request with an Idempotency-Key. `status` is None while the request runs."""
 
@@ -141,7 +161,7 @@ class IdempotencyKey(Base):
     body: Mapped[str] = mapped_column(Text)
 
 
-class QuorumEpoch(Base):
+class QuorumEpoch(OfCluster, Base):
     """One epoch of a quorum, kept beyond the log's retention. The fields are those of app.cluster.epochs.Epoch.
 
     Times are ms since 1970, as in the log; -1 means unknown.

@@ -235,6 +235,7 @@ def _event(event: AuditEvent) -> dict[str, Any]:
         "error": event.error,
         "detail": event.detail,
         "request_id": event.request_id,
+        "cluster": event.cluster,
         "metadata_offset": event.metadata_offset,
     }
 
@@ -248,12 +249,17 @@ async def list_audit(
     action: Annotated[str, Query(max_length=64)] = "",
     resource: Annotated[str, Query(max_length=512, description="prefix of the resource's name")] = "",
     result: Annotated[str, Query(pattern="^(ok|denied|failed)?$")] = "",
+    cluster: Annotated[
+        str | None, Query(max_length=32, description="key of a cluster, empty for that of the settings")
+    ] = None,
     before_id: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     page_size: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> Response:
-    """List logins, denials and changes, newest first."""
-    wanted = audit.AuditFilter(actor=actor, action=action, resource=resource, result=result, before_id=before_id)
-    events = await services.database.read(audit.events, wanted, page_size)
+    """List logins, denials and changes in all clusters, newest first."""
+    wanted = audit.AuditFilter(
+        actor=actor, action=action, resource=resource, result=result, before_id=before_id, cluster=cluster
+    )
+    events = await services.security.events(wanted, page_size)
     following = None
     if len(events) == page_size:
         following = str(

@@ -22,6 +22,12 @@ EXAMPLES: Final[dict[str, Any]] = {
     "create_user": {"name": "ann", "role": "editor", "password": "correct horse battery"},
     "update_user": {"role": "viewer"},
     "create_token": {"name": "ci", "role": "editor", "scopes": ["read", "topics"], "expires_in_days": 90},
+    "put_cluster_connection": {
+        "name": "Staging",
+        "bootstrap_controllers": ["kafka-1.staging:9093", "kafka-2.staging:9093"],
+        "command_config": "staging.properties",
+        "color": "green",
+    },
     "create_topic": {
         "topic_name": "orders",
         "partitions_count": 3,

@@ -100,7 +100,7 @@ class SessionDataList(ListOf[SessionData]):
 
 
 class AuditEventData(Answer):
-    """One login, denial or change in the audit."""
+    """One login, denial or change in the audit. `cluster` is the key of its cluster, "" for that of the settings."""
 
     kind: Literal["ConclaveAuditEvent"]
     id: int
@@ -115,6 +115,7 @@ class AuditEventData(Answer):
     error: str | None
     detail: dict[str, object]
     request_id: str
+    cluster: str
     metadata_offset: int | None
 
 
