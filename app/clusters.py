@@ -6,6 +6,7 @@ nothing. Users, tokens and the database are shared. Every web process follows th
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -224,7 +225,10 @@ class Clusters:
         async with self._changes:
             wanted = {each.key: (spec_of(each), each.cluster_id) for each in await self._shared.database.read(clusters)}
             for key in [key for key, (spec, _) in self._others.items() if key not in wanted or wanted[key][0] != spec]:
+                folder = self._others[key][1].settings.data_dir
                 await self._end(key)
+                if key not in wanted:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             for key, (spec, cluster_id) in wanted.items():
                 if key not in self._others and not self._is_stopping:
                     self._begin(spec, cluster_id)

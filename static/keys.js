@@ -45,7 +45,7 @@
   const search = async () => {
     const turn = ++asked;
     try {
-      const answer = await fetch(`/fragments/search?q=${encodeURIComponent(input.value.slice(0, 249))}`, { redirect: "error" });
+      const answer = await fetch(`${ROOT}fragments/search?q=${encodeURIComponent(input.value.slice(0, 249))}`, { redirect: "error" });
       if (turn !== asked || !answer.ok) return; // a newer search is under way
       const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("found");
       list.replaceChildren(...found.children);

@@ -24,8 +24,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "create_token": {"name": "ci", "role": "editor", "scopes": ["read", "topics"], "expires_in_days": 90},
     "put_cluster_connection": {
         "name": "Staging",
-        "bootstrap_controllers": ["kafka-1.staging:9093", "kafka-2.staging:9093"],
-        "command_config": "staging.properties",
+        "bootstrap_controllers": ["localhost:19093", "localhost:19094"],
         "color": "green",
     },
     "create_topic": {

@@ -129,10 +129,10 @@ def test_reports_schedules_and_audit_are_those_of_the_cluster(both: LiveWeb, sec
 
 def test_metrics_name_the_cluster(both: LiveWeb) -> None:
     text = both.client.get("/metrics").text
-    assert re.search(r'^conclave_cluster_brokers\{cluster="second"\} 1\.0$', text, re.M)
-    assert re.search(r"^conclave_cluster_brokers 1\.0$", text, re.M)
+    assert re.search(r'^conclave_cluster_brokers\{cluster="second"\} 1\.0$', text, re.MULTILINE)
+    assert re.search(r"^conclave_cluster_brokers 1\.0$", text, re.MULTILINE)
     assert text.count("# HELP conclave_cluster_brokers ") == 1
-    assert re.search(r'^conclave_report_running\{cluster="second"\} 0\.0$', text, re.M)
+    assert re.search(r'^conclave_report_running\{cluster="second"\} 0\.0$', text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

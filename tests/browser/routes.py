@@ -22,6 +22,7 @@ ADDRESSES: Final = {
     "/changes": "/changes",
     "/changes/diff": "/changes/diff?from=5&to=20",
     "/changes/{offset}": "/changes/{changed_at}",
+    "/clusters": "/clusters",
     "/create-topic": "/create-topic",
     "/elections": "/elections",
     "/elections/{election_id}": "/elections/{election_id}",
@@ -70,6 +71,7 @@ ELSEWHERE: Final = frozenset(
     {
         "/login",  # of visitors
         "/login/link",
+        "/clusters/{key}/change",  # needs a second cluster: tests/browser/test_clusters.py
         "/reports/{run_id}",  # FURTHER of test_accessibility
         "/reports/{run_id}/partitions",  # needs the state of a report: tests/app/pages/test_report_page.py
         "/rights/tokens/{token_id}/{kind}",  # needs a delegation token: tests/app/pages

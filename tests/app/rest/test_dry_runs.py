@@ -127,6 +127,8 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/plans/{{plan_id}}:uncordon"): ("", None, 404),
     ("PUT", f"{C}/report-schedules/{{name}}"): ("", {"cron": "1 2 3 4 5"}, 200),
     ("DELETE", f"{C}/report-schedules/{{name}}"): ("", None, 404),
+    ("PUT", "/v3/cluster-connections/{key}"): ("", {"name": "Dry", "bootstrap_controllers": ["127.0.0.1:1"]}, 422),
+    ("DELETE", "/v3/cluster-connections/{key}"): ("", None, 404),
 }
 """For each change: a valid query and body, and the status of its dry run."""
 
@@ -187,6 +189,7 @@ def names_in(web: LiveWeb, path: str) -> dict[str, str]:
         "election_id": "4711",
         "session_id": "4711",
         "epoch": "1",
+        "key": "dry",
         "token_id": "none",
         "feature_name": "group.version",
     }
