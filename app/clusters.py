@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import structlog
 from fastapi import Request
@@ -48,6 +48,9 @@ from app.startup import Startup
 from app.tasks import cancel_tasks
 from kraft_core.image.metadata_image import MetadataImage
 
+if TYPE_CHECKING:
+    from app.security.oidc.logins import OidcLogins
+
 log = structlog.get_logger(__name__)
 
 REPORT_SIZES_SECONDS: Final = 10.0
@@ -62,6 +65,7 @@ class Shared:
 
     database: Database
     security: Security
+    oidc: "OidcLogins | None"
     url: str
     turn: asyncio.Semaphore
 
@@ -121,6 +125,7 @@ def make_services(settings: Settings, key: str, shared: Shared) -> Services:
         settings=settings,
         database=database,
         security=security,
+        oidc=shared.oidc,
         cluster=cluster,
         actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
         reports=reports,
@@ -130,6 +135,14 @@ def make_services(settings: Settings, key: str, shared: Shared) -> Services:
         upkeep=ReportUpkeep(database, settings.data_dir / "reports", retention, webhook),
         lake=_lake_keeper(settings, database, cluster),
     )
+
+
+def _oidc_logins(settings: Settings, security: Security, database: Database) -> "OidcLogins | None":
+    if settings.oidc_issuer is None:
+        return None
+    from app.security.oidc.logins import OidcLogins
+
+    return OidcLogins(settings, security, database)
 
 
 def _schemas(settings: Settings) -> SchemaRegistry | None:
@@ -190,7 +203,7 @@ class Clusters:
 
     def __init__(self, settings: Settings, database: Database, security: Security, url: str) -> None:
         self._settings = settings
-        self._shared = Shared(database, security, url, asyncio.Semaphore(1))
+        self._shared = Shared(database, security, _oidc_logins(settings, security, database), url, asyncio.Semaphore(1))
         self.home = make_services(settings, "", self._shared)
         self._others: dict[str, tuple[ClusterSpec, Services]] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}

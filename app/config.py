@@ -12,7 +12,7 @@ import ssl
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self, cast, get_args
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -31,7 +31,18 @@ from kraft_core.security.properties import SecurityConfigError
 
 SECRET_NAME: Final = re.compile(r"(?i)secret|password|token|access[.]?key")
 HIDDEN: Final = "**********"
+SECRET_KEYS: Final = frozenset(
+    {
+        "admin_token",
+        "database_url",
+        "oidc_client_secret",
+        "schema_registry_password",
+        "spark_conf",
+        "webhook_secret",
+    }
+)
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+_LOOPBACK: Final = re.compile(r"^http://(localhost|127[.]0[.]0[.]1|\[::1\])(:\d+)?(/[^?#\s]*)?$")
 
 
 class SettingsError(ValueError):
@@ -70,6 +81,7 @@ def _flat(value: object) -> object:
 SparkConf = Annotated[dict[str, str], NoDecode, BeforeValidator(_flat)]
 ClusterColor = Literal["grey", "blue", "green", "yellow", "orange", "red", "purple"]
 RecordRole = Literal["viewer", "editor", "admin", "nobody"]
+GivenRole = Literal["viewer", "editor", "admin"]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
@@ -108,6 +120,21 @@ class Settings(BaseSettings):
     login_attempts_max: int = Field(default=5, ge=1, le=1000, description="wrong logins allowed per account and source")
     login_window_seconds: int = Field(
         default=300, ge=1, le=86_400, description="time over which wrong logins are counted"
+    )
+    oidc_issuer: str | None = Field(default=None, description="URL of an OpenID issuer at which users log in")
+    oidc_client_id: str = Field(default="", description="id of Conclave at the issuer")
+    oidc_client_secret: SecretStr | None = Field(default=None, description="secret of Conclave at the issuer")
+    oidc_scopes: Names = Field(
+        default=("openid", "profile", "email"), description="scopes to ask the issuer for; some need groups too"
+    )
+    oidc_roles: Names = Field(default=(), description="roles of the issuer's groups, GROUP=ROLE,…; * is everybody")
+    oidc_groups_claim: str = Field(default="groups", description="claim with the user's groups; a.b: member b of a")
+    oidc_name_claim: str = Field(default="preferred_username", description="claim with the user's name")
+    oidc_label: str = Field(
+        default="Log in with single sign-on", max_length=60, description="text of the button on the login page"
+    )
+    oidc_ca: Path | None = Field(
+        default=None, description="PEM file of certificates that the issuer's TLS is checked with; none: the system's"
     )
     audit_days: int = Field(default=400, ge=1, le=36_500, description="days that audit events are kept")
     audit_rows_max: int = Field(
@@ -213,9 +240,33 @@ class Settings(BaseSettings):
             raise ValueError("must be http:// or https:// with a host, without a user, a query or a fragment")
         return value or None
 
-    @field_validator("schema_registry_ca")
+    @field_validator("oidc_issuer")
     @classmethod
-    def _registry_ca(cls, value: Path | None) -> Path | None:
+    def _issuer_url(cls, value: str | None) -> str | None:
+        if value and not re.match(r"^https://[A-Za-z0-9.\-\[\]:]+(/[^?#\s]*)?$", value) and not _LOOPBACK.match(value):
+            raise ValueError("must be https:// (http:// on loopback only) without a user, a query or a fragment")
+        return value or None
+
+    @field_validator("oidc_scopes")
+    @classmethod
+    def _scopes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        scopes = tuple(word for text in value for word in text.split())
+        if "openid" not in scopes:
+            raise ValueError("must have the scope openid")
+        return scopes
+
+    @field_validator("oidc_roles")
+    @classmethod
+    def _group_roles(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            group, _, role = text.rpartition("=")
+            if not group or role not in get_args(GivenRole):
+                raise ValueError(f"'{text}' must be GROUP=ROLE with one of the roles {', '.join(get_args(GivenRole))}")
+        return value
+
+    @field_validator("schema_registry_ca", "oidc_ca")
+    @classmethod
+    def _certificates(cls, value: Path | None) -> Path | None:
         if value is not None:
             try:
                 ssl.create_default_context(cafile=value)
@@ -251,6 +302,17 @@ class Settings(BaseSettings):
         if self.host in {"0.0.0.0", "::"} and not self.allowed_hosts and self.public_url is None:  # noqa: S104 - compared, not bound
             raise ValueError(f"host {self.host} takes requests for any name: set allowed_hosts or public_url")
         return self
+
+    @model_validator(mode="after")
+    def _issuer_needs_client_and_roles(self) -> Self:
+        if self.oidc_issuer is not None and (not self.oidc_client_id or not self.oidc_roles):
+            raise ValueError("oidc_issuer needs oidc_client_id and oidc_roles")
+        return self
+
+    @property
+    def oidc_group_roles(self) -> dict[str, str]:
+        """The role of each group in `oidc_roles`. The last one of a group counts."""
+        return {group: role for group, _, role in (text.rpartition("=") for text in self.oidc_roles)}
 
     @property
     def public_spark_conf(self) -> dict[str, str]:
@@ -378,9 +440,6 @@ def _line(error: Any, path: Path | None) -> str:
     if error["type"] == "missing":
         return f"{where}{key} is missing: {Settings.model_fields[key].description} (or CONCLAVE_{key.upper()})"
     message = error["msg"].removeprefix("Value error, ")
-    if (
-        key in {"admin_token", "database_url", "schema_registry_password", "spark_conf", "webhook_secret"}
-        or not error["loc"]
-    ):
+    if key in SECRET_KEYS or not error["loc"]:
         return f"{where}{key}: {message}"
     return f"{where}{key} = {error['input']!r}: {message}"

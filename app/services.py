@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from fastapi import Depends, Request
 
@@ -28,6 +28,9 @@ from app.texts import joined, phrase, sentence_of
 from kraft_core.image.replay_error import ReplayError
 from kraft_core.storage.files import StorageError
 
+if TYPE_CHECKING:  # imported where it is made, since an HTTP client takes long to import
+    from app.security.oidc.logins import OidcLogins
+
 PAST_PARAMETERS: Final = ("at_offset", "at")
 
 
@@ -43,6 +46,7 @@ class Services:
     settings: Settings
     database: Database
     security: Security
+    oidc: "OidcLogins | None"
     cluster: Cluster
     actions: Actions
     reports: ReportRunner

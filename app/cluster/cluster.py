@@ -60,6 +60,7 @@ log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 1.0
 FIND_LEADER_MS: Final = 5_000  # longer than any election; after it, a request fails because there is no leader
+DESCRIBED_AT_START: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +216,15 @@ class Cluster:
             self._notify_waiting()
         if new.cluster is not old.cluster:
             self.static_configs.follow(new)
-        if old.offset < 0:  # the first image: count its topics now, not in the first page
-            asyncio.get_running_loop().call_soon(self.topic_table.totals)
+        if old.offset < 0:
+            asyncio.get_running_loop().call_soon(self._read_first_image)
+
+    def _read_first_image(self) -> None:
+        """Count the topics and describe the newest changes now, not in the first page."""
+        self.topic_table.totals()
+        self._topic_changes.of(self.history)
+        for change in self.history.newest(DESCRIBED_AT_START):
+            _ = change.excerpt
 
     def _sample(self, at: float) -> Sample | None:
         if not self.observer.is_ready:

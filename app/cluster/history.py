@@ -15,7 +15,7 @@ from typing import Final
 from app.cluster.epochs import Epoch, EpochHistory
 from app.texts import phrase
 from kraft_core.clients.observed_log import CommittedChange
-from kraft_core.image.changes import described_records
+from kraft_core.image.changes import described_records, each_has_a_line
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.topics_image import RECOVERING
 from kraft_core.protocol.control_records import LeaderChangeMessage, VotersRecord
@@ -25,12 +25,24 @@ from kraft_core.protocol.metadata_records import (
     MetadataRecord,
     NoOpRecord,
     PartitionChangeRecord,
+    PartitionRecord,
 )
 
 VOTER_SETS_MAX: Final = 100
 UNCLEAN_MAX: Final = 1_000
 PARTITION_LINE: Final = re.compile(r"topic \S+: p\d+ ")
+EXCERPT_LINES: Final = 26
+OF_A_PARTITION: Final = (PartitionRecord, PartitionChangeRecord)
 MARKS: Final = (NoOpRecord, BeginTransactionRecord, EndTransactionRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The first lines of a change, those about single partitions last; the number of all, and of the others."""
+
+    lines: tuple[str, ...]
+    total: int
+    headlines: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +90,24 @@ class Change:
     def headlines_first(self) -> tuple[str, ...]:
         """The same lines, with those about more than one partition's state first."""
         return tuple(sorted(self.lines, key=lambda line: PARTITION_LINE.match(line) is not None))
+
+    @cached_property
+    def excerpt(self) -> Excerpt:
+        """The beginning of `headlines_first`. The records behind it are described only if counting needs that."""
+        records = [record for _, record in self.records]
+        if not each_has_a_line(self.before, records):
+            lines = self.headlines_first
+            return Excerpt(lines[:EXCERPT_LINES], len(lines), sum(not PARTITION_LINE.match(line) for line in lines))
+        others = [record for record in records if not isinstance(record, OF_A_PARTITION)]
+        headlines = min(len(others), EXCERPT_LINES)
+        singles = min(len(records) - len(others), EXCERPT_LINES - headlines)
+        found: tuple[list[str], list[str]] = [], []
+        described = described_records(self.before, records if singles else others, self.offset, self.epoch)
+        for record, line in described:  # no other line depends on what happened to partitions
+            found[isinstance(record, OF_A_PARTITION)].append(line)
+            if len(found[0]) >= headlines and len(found[1]) >= singles:
+                break
+        return Excerpt((*found[0][:headlines], *found[1][:singles]), len(records), len(others))
 
 
 class OffsetGone(LookupError):  # noqa: N818 - it names what happened

@@ -16,16 +16,24 @@ ROLES = ("viewer", "editor", "admin")
 
 
 class User(Base):
-    """A person who can log in. Without a password, only by a one-time link."""
+    """A person who can log in. Without a password, only by a one-time link.
+
+    With `issuer` and `subject`, a user of an OpenID issuer, who logs in there and nowhere else. `role_lost_at`: since
+    then the user's groups there give no role.
+    """
 
     __tablename__ = "users"
     __table_args__ = (
         UniqueConstraint("name"),
         CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
+        Index("ix_users_issuer_subject", "issuer", "subject", unique=True),
     )
     id: Mapped[PK]
     name: Mapped[Name]
     role: Mapped[str] = mapped_column(String(16))
+    issuer: Mapped[str | None] = mapped_column(String(512))
+    subject: Mapped[str | None] = mapped_column(String(255))
+    role_lost_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     password_hash: Mapped[str | None] = mapped_column(String(255))
     created_at: Mapped[Moment]
     password_changed_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
@@ -33,9 +41,14 @@ class User(Base):
     disabled_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     sessions: Mapped[list["Session"]] = relationship(back_populates="user", cascade="all, delete-orphan")
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the user, and the tokens created by it, have their rights."""
+        return self.disabled_at is None and self.role_lost_at is None
+
 
 class Session(Base):
-    """A browser session. `id_digest` is the digest of the cookie; `opened_by` is password or link."""
+    """A browser session. `id_digest` is the digest of the cookie; `opened_by` is password, link or oidc."""
 
     __tablename__ = "sessions"
     __table_args__ = (UniqueConstraint("id_digest"), Index(None, "expires_at"))

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -88,7 +88,7 @@ async def _search(cluster: Cluster, before: int | None, needle: str, about: Abou
     began = time.monotonic()
     while True:
         stretch = await cluster.archive.stretch(before)
-        rows += feed_entries(stretch.changes, CHANGES_ON_PAGE - len(rows), lambda line: needle in line.lower(), about)
+        rows += feed_entries(stretch.changes, CHANGES_ON_PAGE - len(rows), _containing(needle), about)
         if len(rows) >= CHANGES_ON_PAGE:
             return _Found(rows, rows[-1].offset, gaps)
         if stretch.gap is not None and stretch.gap.end - 2 >= stretch.gap.start:
@@ -138,6 +138,10 @@ async def changes(
     return render(request, "changes.html", page=page_of(request, phrase("Changes"), "/changes"), view=view)
 
 
+def _containing(needle: str) -> Callable[[str], bool] | None:
+    return (lambda line: needle in line.lower()) if needle else None
+
+
 def _about(kind: str, name: str) -> About | None:
     if kind not in ("", *KINDS):
         raise BadRequestError(
@@ -178,7 +182,7 @@ async def new_changes(
     history, needle = services.cluster.history, q.strip().lower()
     is_whole = after + 1 >= history.oldest_offset
     changes = history.since(max(after + 1, history.oldest_offset))[::-1]
-    found = feed_entries(changes, NEW_MAX + 1, lambda line: needle in line.lower(), _about(about, name.strip()))
+    found = feed_entries(changes, NEW_MAX + 1, _containing(needle), _about(about, name.strip()))
     rows = await _with_actors(services, found[:NEW_MAX])
     view = NewChangesView(
         _live_address(after, q.strip(), about, name.strip()), rows, not is_whole or len(found) > NEW_MAX

@@ -3,15 +3,12 @@
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from app.cluster.about import About
-from app.cluster.history import PARTITION_LINE, Change
+from app.cluster.history import EXCERPT_LINES, PARTITION_LINE, Change, Excerpt
 from app.pages.change_lines import said
 from app.pages.frame import counted, number
 from app.texts import phrase, phrases
-
-FOLDED_MAX: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,10 @@ class FeedEntry:
 
 
 def feed_entries(
-    changes: Iterable[Change], limit: int, wanted: Callable[[str], bool] = lambda _: True, about: About | None = None
+    changes: Iterable[Change],
+    limit: int,
+    wanted: Callable[[str], bool] | None = None,
+    about: About | None = None,
 ) -> list[FeedEntry]:
     """Return at most `limit` entries, newest change first. Only `wanted` lines count; a change without any is none.
 
@@ -42,31 +42,37 @@ def feed_entries(
     for change in changes:
         if len(entries) == limit:
             break
-        lines = [line for line in _texts(change, about) if wanted(line)]
-        if not lines:
-            continue
-        text, *rest = lines
-        about_partitions = all(PARTITION_LINE.match(line) for line in rest)
-        summary = phrase("%(count)s more", count=len(rest))
-        if about_partitions and PARTITION_LINE.match(text):
-            summary = phrases(
-                "%(count)s more partition", "%(count)s more partitions", len(rest), count=number(len(rest))
-            )
-        elif about_partitions:
-            summary = counted(len(rest), "partition")
-        shown = [said(line) for line in rest[:FOLDED_MAX]]
-        entries.append(
-            FeedEntry(change.offset, change.epoch, time_of(change), said(text), summary, shown, len(rest) - len(shown))
-        )
+        excerpt = change.excerpt if wanted is None and about is None else _excerpt(change, wanted, about)
+        if excerpt.total:
+            entries.append(_entry(change, excerpt))
     return entries
 
 
-def _texts(change: Change, about: About | None) -> Sequence[str]:
+def _entry(change: Change, excerpt: Excerpt) -> FeedEntry:
+    text, *rest = excerpt.lines
+    more = excerpt.total - 1
+    summary = phrase("%(count)s more", count=more)
+    if not excerpt.headlines:
+        summary = phrases("%(count)s more partition", "%(count)s more partitions", more, count=number(more))
+    elif excerpt.headlines == 1:
+        summary = counted(more, "partition")
+    return FeedEntry(
+        change.offset, change.epoch, time_of(change), said(text), summary, list(map(said, rest)), more - len(rest)
+    )
+
+
+def _excerpt(change: Change, wanted: Callable[[str], bool] | None, about: About | None) -> Excerpt:
+    """Return the lines that are wanted, whose number only their texts tell."""
     if about is None:
-        return change.headlines_first
-    if not any(about(record, change) for _, record in change.records):
-        return ()  # without describing the other records
-    return [line for record, line in change.described if about(record, change)]
+        lines: Sequence[str] = change.headlines_first
+    elif any(about(record, change) for _, record in change.records):
+        lines = [line for record, line in change.described if about(record, change)]
+    else:
+        lines = ()  # without describing the other records
+    if wanted is not None:
+        lines = list(filter(wanted, lines))
+    headlines = sum(not PARTITION_LINE.match(line) for line in lines)
+    return Excerpt(tuple(lines[:EXCERPT_LINES]), len(lines), headlines)
 
 
 def time_of(change: Change) -> dt.datetime:

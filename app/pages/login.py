@@ -1,18 +1,35 @@
-"""Login by password or one-time link, and logout."""
+"""Login by password, by one-time link or at an OpenID issuer, and logout."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.http.errors import ApiError
+from app.http.errors import CHANGE_REFUSED, ApiError, NoSuchPathError
 from app.http.locations import redirect, safe_next
 from app.pages.frame import page_of, render
+from app.security.accounts import AccountError
 from app.security.guard import SESSION_COOKIE, is_https
-from app.services import Reader, info_of, services_of, visitor_of
+from app.security.oidc.returned import LOGIN_LIFETIME, Returned
+from app.services import Reader, base_url_of, info_of, services_of, visitor_of
 from app.texts import phrase
 
+if TYPE_CHECKING:
+    from app.security.oidc.logins import OidcLogins
+
 router = APIRouter(include_in_schema=False)
+
+OIDC_COOKIE: Final = "conclave_oidc"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerButton:
+    """The link to the login at the issuer. A form would not do: the content policy lets forms go to us alone."""
+
+    label: str
+    url: str
 
 
 def _with_session(request: Request, session_id: str, location: str) -> Response:
@@ -30,8 +47,9 @@ def _with_session(request: Request, session_id: str, location: str) -> Response:
 
 
 def _login_page(request: Request, error: str = "", name: str = "", next_: str = "/", status: int = 200) -> Response:
-    page = page_of(request, phrase("Log in"))
-    return render(request, "login.html", status, page=page, error=error, name=name, next=next_)
+    page, oidc = page_of(request, phrase("Log in")), services_of(request).oidc
+    issuer = None if oidc is None else IssuerButton(oidc.label, f"/login/oidc?next={quote(next_, safe='')}")
+    return render(request, "login.html", status, page=page, error=error, name=name, next=next_, issuer=issuer)
 
 
 @router.get("/login")
@@ -79,6 +97,61 @@ async def use_link(request: Request, token: Annotated[str, Form()] = "") -> Resp
     except ApiError as refused:
         return _link_page(request, error=refused.message, status=refused.status)
     return _with_session(request, session_id, "/")
+
+
+def _issuer_of(request: Request) -> "OidcLogins":
+    found = services_of(request).oidc
+    if found is None:
+        raise NoSuchPathError
+    return found
+
+
+def _refused_page(request: Request, error: ApiError | AccountError, next_: str) -> Response:
+    page, status = page_of(request, phrase("Log in")), error.status if isinstance(error, ApiError) else CHANGE_REFUSED
+    again = f"/login/oidc?next={quote(next_, safe='')}"
+    response = render(request, "login_refused.html", status, page=page, error=error.message, again=again)
+    response.headers.update(error.headers if isinstance(error, ApiError) else {})
+    return response
+
+
+@router.get("/login/oidc")
+async def begin_at_issuer(request: Request, next: str = "/") -> Response:  # noqa: A002 - see login_form
+    """Redirect to the issuer's login page."""
+    oidc, location = _issuer_of(request), safe_next(next)
+    if visitor_of(request) is not None:
+        return redirect(location)
+    try:
+        url, cookie = await oidc.begin(base_url_of(request), location)
+    except ApiError as refused:
+        return _refused_page(request, refused, location)
+    response = redirect(url)
+    response.set_cookie(
+        OIDC_COOKIE,
+        cookie,
+        max_age=int(LOGIN_LIFETIME.total_seconds()),
+        path="/login/oidc",
+        httponly=True,
+        samesite="lax",  # the issuer's redirect comes from another site
+        secure=is_https(request.scope, services_of(request).settings),
+    )
+    return response
+
+
+@router.get("/login/oidc/callback")
+async def finish_at_issuer(
+    request: Request, state: str = "", code: str = "", error: str = "", iss: str | None = None
+) -> Response:
+    """Open a session for the user that the issuer names."""
+    oidc = _issuer_of(request)
+    returned = Returned(cookie=request.cookies.get(OIDC_COOKIE, ""), state=state, code=code, error=error, issuer=iss)
+    try:
+        session_id, location = await oidc.finish(base_url_of(request), returned, info_of(request))
+    except (ApiError, AccountError) as refused:
+        response = _refused_page(request, refused, "/")
+    else:
+        response = _with_session(request, session_id, safe_next(location))
+    response.delete_cookie(OIDC_COOKIE, path="/login/oidc")
+    return response
 
 
 @router.post("/logout")

@@ -21,9 +21,10 @@ router = APIRouter(include_in_schema=False, prefix="/account")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAccountView:
-    """Model of own_account.html. An API token has neither a password nor sessions."""
+    """Model of own_account.html. An API token has neither a password nor sessions, and an issuer's user no password."""
 
     is_user: bool
+    has_own_password: bool
     needs_current_password: bool
     length_min: int
     sessions: Sequence[OpenSession]
@@ -35,6 +36,7 @@ async def _page(request: Request, caller: Caller, error: str = "", status: int =
     is_user = principal.session_id is not None
     view = OwnAccountView(
         is_user=is_user,
+        has_own_password=is_user and (await security.user(principal.name)).issuer is None,
         needs_current_password=await security.needs_present_password(principal),
         length_min=LENGTH_MIN,
         sessions=await security.sessions_of(principal.name, principal.session_id) if is_user else (),

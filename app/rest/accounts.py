@@ -49,6 +49,7 @@ def _user(request: Request, user: User) -> dict[str, Any]:
         "metadata": _metadata(request, "users", user.name),
         "name": user.name,
         "role": user.role,
+        "issuer": user.issuer,
         "has_password": user.password_hash is not None,
         "disabled": user.disabled_at is not None,
         "created_at": _at(user.created_at),

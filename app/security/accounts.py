@@ -76,7 +76,7 @@ def change_user(session: OrmSession, name: str, now: dt.datetime, role: str | No
 
     Raises AccountError for an unknown user or role, and when no user would remain who can manage users.
     """
-    user = known_user(session, name)
+    user = known_user(session, name) if role is None else _local_user(session, name)
     if role is not None:
         user.role = _role(role)
     if disabled is not None:
@@ -100,9 +100,9 @@ def set_password(
 ) -> None:
     """Store a new password. The user's links and sessions end, except `kept_session`, in which it was changed.
 
-    Raises AccountError when the user does not exist.
+    Raises AccountError when the user does not exist, or logs in at an OpenID issuer.
     """
-    user = known_user(session, name)
+    user = _local_user(session, name)
     user.password_hash = password_hash
     user.password_changed_at = now
     end_sessions(session, user.id, kept_session)
@@ -120,7 +120,8 @@ def _role(name: str) -> str:
 
 
 def _keep_an_admin(session: OrmSession) -> None:
-    admins = select(func.count()).where(User.role == Role.ADMIN.text, User.disabled_at.is_(None))
+    """Raise AccountConflictError unless an enabled admin remains who needs no OpenID issuer to log in."""
+    admins = select(func.count()).where(User.role == Role.ADMIN.text, User.disabled_at.is_(None), User.issuer.is_(None))
     if session.scalar(admins) == 0:
         raise AccountConflictError(phrase("One enabled admin must remain."), "role")
 
@@ -172,7 +173,7 @@ def principal_of_session(
 ) -> tuple[Principal, bool] | None:
     """Return the caller of a session, and whether its last-seen time is due for an update; None when it has ended."""
     found = session.scalars(select(Session).where(Session.id_digest == digest(token))).one_or_none()
-    if found is None or found.user.disabled_at is not None:
+    if found is None or not found.user.is_active:
         return None
     if found.expires_at <= now or found.last_seen_at + idle <= now:
         return None
@@ -261,6 +262,16 @@ def known_user(session: OrmSession, name: str) -> User:
     return user
 
 
+def _local_user(session: OrmSession, name: str) -> User:
+    """Return the user of this name. Raises AccountError when there is none, or when an OpenID issuer has the user."""
+    user = known_user(session, name)
+    if user.issuer is not None:
+        raise AccountConflictError(
+            phrase("'%(name)s' logs in at the login service, which also gives the role.", name=name), "name"
+        )
+    return user
+
+
 def has_session_from(session: OrmSession, name: str, source: str) -> bool:
     """Return whether this user has a session from this source, and so is not locked out by attempts of others."""
     query = select(exists().where(User.name == name, Session.user_id == User.id, Session.source == source[:64]))
@@ -278,7 +289,7 @@ def make_login_link(
     Earlier links of the user end. A link created on this machine (`is_way_in`), not by an admin, also ends the earlier
     one of this kind, for any user: a database has one.
     """
-    user = known_user(session, user_name)
+    user = _local_user(session, user_name)
     ended = LoginLink.user_id == user.id
     session.execute(delete(LoginLink).where(ended | LoginLink.is_way_in if is_way_in else ended))
     token = new_token()
@@ -299,7 +310,7 @@ def use_login_link(session: OrmSession, token: str, now: dt.datetime) -> User | 
     link = session.scalars(
         select(LoginLink).where(LoginLink.token_digest == digest(token)).with_for_update(of=LoginLink)
     ).one_or_none()
-    if link is None or link.used_at is not None or link.expires_at <= now or link.user.disabled_at is not None:
+    if link is None or link.used_at is not None or link.expires_at <= now or not link.user.is_active:
         return None
     link.used_at = now
     return link.user

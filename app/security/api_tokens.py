@@ -76,7 +76,7 @@ def _role_of_maker(session: OrmSession, token: ApiToken) -> Role | None:
     if token.maker_id is None:
         return Role.ADMIN if token.name == ENVIRONMENT_TOKEN else None
     maker = session.get(User, token.maker_id)
-    return None if maker is None or maker.disabled_at is not None else Role.of(maker.role)
+    return None if maker is None or not maker.is_active else Role.of(maker.role)
 
 
 def add_token(

@@ -46,6 +46,8 @@ OPEN_PATHS: Final = frozenset(
     {
         "/login",
         "/login/link",
+        "/login/oidc",
+        "/login/oidc/callback",
         "/language",
         "/healthz",
         "/readyz",

@@ -95,6 +95,10 @@ class Security(Recorder):
         write_private(self._link_path, link + "\n")
         return link
 
+    def now(self) -> dt.datetime:
+        """Return the current time."""
+        return self._clock()
+
     # callers
 
     async def principal_of_session(self, session_id: str) -> Principal | None:
@@ -183,7 +187,7 @@ class Security(Recorder):
             async with self._checking:  # one at a time, so that concurrent attempts cannot exceed a limit
                 await self._refuse_if_limited(limits, name, info)
                 user = await self._database.read(accounts.user_by_name, name)
-                usable = user if user is not None and user.disabled_at is None else None
+                usable = user if user is not None and user.is_active else None
                 right = await self._passwords.verify(password, usable.password_hash if usable else None)
                 if not right or usable is None:
                     for limit, key in limits:
@@ -194,7 +198,7 @@ class Security(Recorder):
             await self.record(Actor(name, "anonymous"), "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
             raise UnauthorizedError(LOGIN_REFUSED, code="login-refused")
         self._by_pair.succeeded(f"{name}\0{source}")
-        return await self._open(usable, "login", "password", info)
+        return await self.open_session(usable, "login", "password", info)
 
     async def _refuse_if_limited(self, limits: list[tuple[RateLimit, str]], name: str, info: RequestInfo) -> None:
         wait = max(limit.retry_after_seconds(key) for limit, key in limits)
@@ -214,9 +218,10 @@ class Security(Recorder):
             await self.record(ANONYMOUS, "login.link", "user", "denied", info, error=LINK_REFUSED)
             raise UnauthorizedError(LINK_REFUSED, code="login-refused")
         self._link_path.unlink(missing_ok=True)
-        return await self._open(user, "login.link", "link", info)
+        return await self.open_session(user, "login.link", "link", info)
 
-    async def _open(self, user: User, action: str, opened_by: str, info: RequestInfo) -> str:
+    async def open_session(self, user: User, action: str, opened_by: str, info: RequestInfo) -> str:
+        """Start a session of a user who has logged in, and return its id."""
         session_id = await self._database.write(
             lambda session: accounts.open_session(
                 session,

@@ -1,7 +1,7 @@
 """Limits on concurrent use per caller, so that no caller can take the process from the others.
 
     health    /healthz, /readyz, /metrics           separate slots: probes are answered under any load
-    login     /login, /login/link, /static/         separate slots, with a limit per source
+    login     /login and below it, /static/         separate slots, with a limit per source
     streams   event streams                         a limit per caller, and a limit for all
     requests  everything else                       a limit per caller, and a limit for all
 
@@ -21,7 +21,7 @@ from app.http.errors import TooManyRequestsError, UnavailableError
 from app.texts import phrase
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-LOGIN_PATHS: Final = frozenset({"/login", "/login/link"})
+LOGIN_PATHS: Final = frozenset({"/login", "/login/link", "/login/oidc", "/login/oidc/callback"})
 STREAM_ENDS: Final = ("/events", "/metadata/watch")
 
 HEALTH_MAX: Final = 64

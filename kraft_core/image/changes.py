@@ -5,25 +5,29 @@ Lines contain topic names instead of ids, and no secrets. Example: "topic orders
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from kraft_core.image.metadata_delta import replay_all
-from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.configs.supported_configs import is_supported_config
+from kraft_core.image.metadata_delta import MetadataDelta
+from kraft_core.image.metadata_image import ConfigurationsImage, MetadataImage
 from kraft_core.image.trie_items import items_of
 from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.uuids import uuid_to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kraft_core.image.metadata_image import (
         BrokerRegistration,
         DelegationToken,
         PartitionRegistration,
+        StandardAcl,
         TopicImage,
     )
     from kraft_core.protocol.metadata_records import MetadataRecord
+
+    Line = str | None
 
 _RESOURCE: Final = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client-metrics", GROUP: "group"}
 _MECHANISM: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -33,6 +37,8 @@ _SILENT: Final = (
     records.BeginTransactionRecord,
     records.EndTransactionRecord,
 )
+_LOUD: Final = (records.TopicRecord, records.RemoveTopicRecord, records.PartitionChangeRecord)
+"""They always change something: the last raises the partition's epoch."""
 _SECRET_PARTS: Final = ("password", "secret", "jaas.config", "keystore.key")
 
 K = TypeVar("K")
@@ -47,34 +53,115 @@ def is_secret_config(name: str) -> bool:
 def described_records(
     before: MetadataImage, batch: Sequence[MetadataRecord], offset: int, epoch: int
 ) -> Iterator[tuple[MetadataRecord, str]]:
-    """Yield each record of a batch that changes something, with its effect in one line."""
-    image = before
+    """Yield each record of a batch that changes something, with its effect in one line.
+
+    The records are replayed one by one onto one working copy, since an image after each would cost more than its line.
+    """
+    delta = MetadataDelta(before)
     for record in batch:
-        after = replay_all(image, (record,), offset, epoch)
-        line = describe_record(record, image, after)
+        line = _DESCRIBED.get(type(record), _describe_other)(delta, record)
         if line is not None:
             yield record, line
-        image = after
 
 
-def describe_record(record: MetadataRecord, before: MetadataImage, after: MetadataImage) -> str | None:
-    """Describe a record's effect between two images in one line; None if it changes nothing."""
-    if isinstance(record, _SILENT):
-        return None
-    if isinstance(record, records.AbortTransactionRecord):
-        return f"metadata transaction aborted: {record.reason or 'no reason given'}"
-    if isinstance(record, records.ClearElrRecord):
-        return f"topic {record.topic_name}: ELR cleared" if record.topic_name else "ELR cleared on all topics"
-    if isinstance(record, records.PartitionRecord | records.PartitionChangeRecord):
-        topic = after.topics.by_id[record.topic_id]
-        was = before.topics.partition(record.topic_id, record.partition_id)
-        now = topic.partitions[record.partition_id]
-        return next(_partition_line(topic.name, record.partition_id, was, now), None)
-    if isinstance(record, records.TopicRecord):
-        return f"topic {record.name}: created"
-    if isinstance(record, records.RemoveTopicRecord):
-        return f"topic {before.topics.by_id[record.topic_id].name}: deleted"
-    return next(image_changes(before, after), None)
+def each_has_a_line(before: MetadataImage, batch: Sequence[MetadataRecord]) -> bool:
+    """Return whether `described_records` certainly yields a line for each record, without describing them."""
+    created: set[int] = set()  # by number, which hashes much faster than a UUID
+    seen: set[tuple[int, object, object]] = set()
+    for record in batch:
+        if isinstance(record, records.PartitionRecord):
+            topic = record.topic_id.int
+            key: tuple[int, object, object] = (topic, record.partition_id, None)
+            if topic not in created and before.topics.partition(record.topic_id, record.partition_id) is not None:
+                return False
+        elif isinstance(record, records.ConfigRecord):
+            resource = (record.resource_type, record.resource_name)
+            key = (*resource, record.name)
+            is_set = before.configs.of(*resource).get(record.name) == record.value
+            if is_set or not is_supported_config(record.resource_type, record.name):
+                return False
+        elif isinstance(record, _LOUD):
+            if isinstance(record, records.TopicRecord):
+                created.add(record.topic_id.int)
+            continue
+        else:
+            return False
+        if key in seen:
+            return False
+        seen.add(key)
+    return True
+
+
+def _describe_partition(delta: MetadataDelta, record: records.PartitionRecord | records.PartitionChangeRecord) -> Line:
+    topics = delta.topics_delta()
+    was = topics.partition(record.topic_id, record.partition_id)
+    delta.replay(record)
+    now = topics.partition(record.topic_id, record.partition_id)
+    assert now is not None
+    return next(_partition_line(topics.name_of(record.topic_id), record.partition_id, was, now), None)
+
+
+def _describe_topic(delta: MetadataDelta, record: records.TopicRecord) -> Line:
+    delta.replay(record)
+    return f"topic {record.name}: created"
+
+
+def _describe_removed_topic(delta: MetadataDelta, record: records.RemoveTopicRecord) -> Line:
+    name = delta.topics_delta().name_of(record.topic_id)
+    delta.replay(record)
+    return f"topic {name}: deleted"
+
+
+def _describe_cleared_elr(delta: MetadataDelta, record: records.ClearElrRecord) -> Line:
+    delta.replay(record)
+    return f"topic {record.topic_name}: ELR cleared" if record.topic_name else "ELR cleared on all topics"
+
+
+def _describe_config(delta: MetadataDelta, record: records.ConfigRecord) -> Line:
+    resource, nothing = (record.resource_type, record.resource_name), ConfigurationsImage.EMPTY_RESOURCE
+    was = delta.configs.get(resource, nothing).get(record.name)
+    delta.replay(record)
+    now = delta.configs.get(resource, nothing).get(record.name)
+    return None if was == now else _config_change(resource, record.name, was, now)
+
+
+def _describe_acl(
+    delta: MetadataDelta, record: records.AccessControlEntryRecord | records.RemoveAccessControlEntryRecord
+) -> Line:
+    was = delta.acls.by_id.get(record.id)
+    delta.replay(record)
+    now = delta.acls.by_id.get(record.id)
+    return None if was == now else _acl_change(was, now)
+
+
+def _describe_abort(_delta: MetadataDelta, record: records.AbortTransactionRecord) -> Line:
+    return f"metadata transaction aborted: {record.reason or 'no reason given'}"
+
+
+def _describe_nothing(_delta: MetadataDelta, _record: MetadataRecord) -> Line:
+    return None
+
+
+def _describe_other(delta: MetadataDelta, record: MetadataRecord) -> Line:
+    """Describe a record that concerns neither topics nor configs nor ACLs, by what it changed."""
+    before = delta.without_topics()
+    delta.replay(record)
+    return next(image_changes(before, delta.without_topics()), None)
+
+
+_DESCRIBED: Final[dict[type, Callable[[MetadataDelta, Any], Line]]] = {
+    records.TopicRecord: _describe_topic,
+    records.PartitionRecord: _describe_partition,
+    records.PartitionChangeRecord: _describe_partition,
+    records.RemoveTopicRecord: _describe_removed_topic,
+    records.ClearElrRecord: _describe_cleared_elr,
+    records.ConfigRecord: _describe_config,
+    records.AccessControlEntryRecord: _describe_acl,
+    records.RemoveAccessControlEntryRecord: _describe_acl,
+    records.AbortTransactionRecord: _describe_abort,
+    **dict.fromkeys(_SILENT, _describe_nothing),
+}
+"""They replay the record and return its line, None if it changes nothing."""
 
 
 def image_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
@@ -230,20 +317,27 @@ def _leader(leader: int) -> str:
 
 
 def _config_changes(resource: tuple[int, str], before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    kind, name = _RESOURCE.get(resource[0], f"resource type {resource[0]}"), resource[1] or "default"
     for key, was, now in _differences(before, after):
-        if is_secret_config(key):
-            yield f"config of {kind} {name}: {key} {'removed' if now is None else 'changed [hidden]'}"
-        else:
-            yield f"config of {kind} {name}: {key} {_change(was, now)}"
+        yield _config_change(resource, key, was, now)
+
+
+def _config_change(resource: tuple[int, str], key: str, was: str | None, now: str | None) -> str:
+    kind, name = _RESOURCE.get(resource[0], f"resource type {resource[0]}"), resource[1] or "default"
+    if is_secret_config(key):
+        return f"config of {kind} {name}: {key} {'removed' if now is None else 'changed [hidden]'}"
+    return f"config of {kind} {name}: {key} {_change(was, now)}"
+
+
+def _acl_change(was: StandardAcl | None, now: StandardAcl | None) -> str:
+    acl = now or was
+    assert acl is not None
+    return f"ACL of {acl.principal} on {acl.resource_name}: {'removed' if now is None else 'added'}"
 
 
 def _security_changes(before: MetadataImage, after: MetadataImage) -> Iterator[str]:
     if before.acls is not after.acls:
         for _, was, now in _differences(before.acls.by_id, after.acls.by_id):
-            acl = now or was
-            assert acl is not None
-            yield f"ACL of {acl.principal} on {acl.resource_name}: {'removed' if now is None else 'added'}"
+            yield _acl_change(was, now)
     if before.scram is not after.scram:
         for mechanism, old, new in _differences(before.scram, after.scram):
             for user, _, credential in _differences(old or {}, new or {}):

@@ -30,6 +30,7 @@ from kraft_core.protocol.metadata_version import FEATURES, KRAFT_VERSION, METADA
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kraft_core.image.topics_image import TopicsImage
     from kraft_core.protocol.metadata_records import MetadataRecord
 
 
@@ -76,13 +77,21 @@ class MetadataDelta:
 
     def apply(self, offset: int, epoch: int) -> MetadataImage:
         """Return the image whose last record is at `offset` in leader epoch `epoch`."""
+        topics = self.base.topics if self.topics is None else self.topics.apply()
+        return self._image(offset, epoch, topics)
+
+    def without_topics(self) -> MetadataImage:
+        """Return the state so far except for topics, which are those of the base. Costs no more than its few fields."""
+        return self._image(self.base.offset, self.base.epoch, self.base.topics)
+
+    def _image(self, offset: int, epoch: int, topics: TopicsImage) -> MetadataImage:
         base = self.base
         return MetadataImage(
             offset=offset,
             epoch=epoch,
             features=self.features,
             cluster=self.cluster,
-            topics=base.topics if self.topics is None else self.topics.apply(),
+            topics=topics,
             configs=base.configs if self.configs is base.configs.by_resource else ConfigurationsImage(self.configs),
             client_quotas=self.client_quotas,
             producer_ids=self.producer_ids,

@@ -151,6 +151,14 @@ class TopicsDelta:
             working = self._working[topic_id.int] = _WorkingTopic(topic)
         return working
 
+    def name_of(self, topic_id: UUID) -> str:
+        """Return the name of a topic. Raises ReplayError for one that does not exist."""
+        return self._topic(topic_id).topic.name
+
+    def partition(self, topic_id: UUID, index: int) -> PartitionRegistration | None:
+        """Return a partition as it is now. Raises ReplayError for a topic that does not exist."""
+        return self._topic(topic_id).partition(index)
+
     def replay_topic(self, record: TopicRecord) -> None:
         """Create a topic without partitions; its name and id must be new."""
         if record.name in self._by_name or record.topic_id in self._by_id:

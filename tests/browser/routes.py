@@ -72,6 +72,8 @@ ELSEWHERE: Final = frozenset(
         "/login",  # of visitors
         "/login/link",
         "/clusters/{key}/change",  # needs a second cluster: tests/browser/test_clusters.py
+        "/login/oidc",  # tests/browser/test_logins.py
+        "/login/oidc/callback",
         "/reports/{run_id}",  # FURTHER of test_accessibility
         "/reports/{run_id}/partitions",  # needs the state of a report: tests/app/pages/test_report_page.py
         "/rights/tokens/{token_id}/{kind}",  # needs a delegation token: tests/app/pages

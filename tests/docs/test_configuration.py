@@ -21,7 +21,7 @@ def shown(default: object) -> str:
     """A default as the tables write it."""
     if default is None:
         return NONE
-    text = str(default).replace("|", "\\|")
+    text = (",".join(default) if isinstance(default, tuple) else str(default)).replace("|", "\\|")
     return f"`{text}`" if text else '`""`'
 
 

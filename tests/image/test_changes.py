@@ -1,12 +1,18 @@
 """The descriptions in the change feed."""
 
-from kraft_core.image.changes import described_records, image_changes
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from hypothesis import given
+
+from kraft_core.image.changes import described_records, each_has_a_line, image_changes
 from kraft_core.image.metadata_delta import replay_all
+from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.image.metadata_loader import MetadataLoader
 from kraft_core.protocol import metadata_records as r
 from kraft_core.protocol.metadata_records import MetadataRecord
 from kraft_core.protocol.record_batch import read_batches
-from tests.image.records import EMPTY, partition, register_broker, topic_id
+from tests.image.records import EMPTY, partition, record_streams, register_broker, topic_id
 from tests.protocol.golden import METADATA_LOG, SNAPSHOT
 
 ORDERS = r.TopicRecord(name="orders", topic_id=topic_id(0))
@@ -83,6 +89,39 @@ def test_every_record_of_a_real_log_that_changes_something_is_described() -> Non
         clears_nothing = [record for record in loud if isinstance(record, r.ClearElrRecord)]
         lines = [line for _, line in described_records(before, read, batch.last_offset, 1)]
         assert len(loud) - len(clears_nothing) <= len(lines) <= len(loud)
+
+
+def _by_images(before: MetadataImage, batch: Sequence[MetadataRecord]) -> Iterator[str]:
+    """Yield the lines as the differences between the images around each record, which is slow."""
+    for record in batch:
+        after = replay_all(before, [record], 0, 1)
+        if isinstance(record, r.ClearElrRecord):
+            yield f"topic {record.topic_name}: ELR cleared" if record.topic_name else "ELR cleared on all topics"
+        elif isinstance(record, r.RemoveTopicRecord):
+            yield f"topic {before.topics.by_id[record.topic_id].name}: deleted"
+        else:
+            yield from islice(image_changes(before, after), 1)
+        before = after
+
+
+@given(record_streams())
+def test_lines_are_the_differences_between_the_images_around_each_record(stream: list[MetadataRecord]) -> None:
+    half = len(stream) // 2
+    before, batch = replay_all(EMPTY, stream[:half], half, 1), stream[half:]
+    lines = [line for _, line in described_records(before, batch, len(stream), 1)]
+    assert lines == list(_by_images(before, batch))
+    if each_has_a_line(before, batch):
+        assert len(lines) == len(batch)
+
+
+def test_a_record_that_may_have_no_line_is_found_without_describing() -> None:
+    retention = r.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="1")
+    before = replay_all(EMPTY, [ORDERS, partition(0, 0), retention], 2, 1)
+    other = r.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="2")
+    created = [r.TopicRecord(name="new", topic_id=topic_id(1)), partition(1, 0), partition(0, 1), other]
+    assert each_has_a_line(before, created)
+    for silent in (retention, partition(0, 0), partition(1, 0), other, r.NoOpRecord()):
+        assert not each_has_a_line(before, [*created, silent])
 
 
 def test_two_images_differ_by_what_happened_between_them() -> None:

@@ -38,12 +38,13 @@ class CreateTokenBody(ChangeBody):
 
 
 class UserData(Validated):
-    """A user of this web process."""
+    """A user of this web process. `issuer` is the OpenID issuer at which the user logs in, if there is one."""
 
     kind: Literal["ConclaveUser"]
     metadata: Metadata
     name: str
     role: str
+    issuer: str | None
     has_password: bool
     disabled: bool
     created_at: str
@@ -80,7 +81,7 @@ class TokenDataList(ListOf[TokenData]):
 
 
 class SessionData(Answer):
-    """A browser session of a user. `opened_by` is `password` or `link`; `is_present` marks the caller's session."""
+    """A browser session of a user, opened by `password`, `link` or `oidc`; `is_present` marks the caller's session."""
 
     kind: Literal["ConclaveSession"]
     metadata: Metadata

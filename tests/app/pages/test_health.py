@@ -2,15 +2,21 @@
 
 from dataclasses import replace
 
-from app.cluster.history import Change
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cluster.history import EXCERPT_LINES, PARTITION_LINE, Change
 from app.cluster.samples import Sample, rates
 from app.cluster.topic_table import TopicTable
-from app.pages.feed import FOLDED_MAX, feed_entries
+from app.pages.feed import feed_entries
 from app.pages.health import Health, health
+from kraft_core.image.metadata_delta import replay_all
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.protocol.metadata_records import MetadataRecord
 from tests.app.cluster.test_voter_changes import quorum
 from tests.app.pages.test_views import change_that_creates
 from tests.app.reports.clusters import broker, image, partition
+from tests.image.records import record_streams
 
 NOW_MS = 10_000_000
 
@@ -87,16 +93,34 @@ def test_a_quorum_without_a_leader_changes_nothing() -> None:
 
 
 def test_the_partitions_of_a_change_are_folded_under_their_number() -> None:
-    many = FOLDED_MAX + 3
+    many = EXCERPT_LINES + 2
     found = feed_entries([change_that_creates(9, many), change_that_creates(8, 1)], 5)
     assert [(each.offset, each.text, each.summary, each.left_out) for each in found] == [
-        (9, "topic orders: created", f"{many + 1} more", many + 1 - FOLDED_MAX),
+        (9, "topic orders: created", f"{many + 1} more", many + 2 - EXCERPT_LINES),
         (8, "topic orders: created", "2 more", 0),
     ]
     about_partitions = feed_entries([change_that_creates(9, 5)], 5, lambda line: ": p" in line)
     assert about_partitions[0].summary == "4 more partitions"
     assert feed_entries([change_that_creates(9, 5)] * 3, 2)[1:] != []
     assert feed_entries([change_that_creates(9, 5)], 5, lambda _: False) == []
+
+
+@given(record_streams(), st.integers(0, 120))
+def test_the_excerpt_of_a_change_is_the_beginning_of_its_lines(stream: list[MetadataRecord], start: int) -> None:
+    before = replay_all(MetadataImage.EMPTY, stream[:start], start, 1)
+    records, end = tuple(enumerate(stream[start:], start)), len(stream)
+    change = Change(
+        first_offset=start,
+        offset=end,
+        epoch=1,
+        timestamp_ms=0,
+        records=records,
+        before=before,
+        after=replay_all(before, stream[start:], end, 1),
+    )
+    lines, found = change.headlines_first, change.excerpt
+    assert (found.lines, found.total) == (lines[:EXCERPT_LINES], len(lines))
+    assert found.headlines == sum(PARTITION_LINE.match(line) is None for line in lines)
 
 
 def test_the_rate_of_changes_is_counted_by_the_minute() -> None:

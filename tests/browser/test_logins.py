@@ -1,0 +1,62 @@
+"""Logins in Chromium: at an OpenID issuer of another site."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.app.live import LiveWeb, running_web
+from tests.app.security.oidc_issuer import Issuer, running_issuer
+from tests.app.security.test_oidc import oidc_settings
+from tests.browser.axe import violations
+from tests.browser.conftest import Watch
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    with running_issuer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def company(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWeb]:
+    """A web process at 127.0.0.1 whose issuer is at localhost: another site for a browser."""
+    with running_web(tmp_path_factory.mktemp("company"), "127.0.0.1:1", **oidc_settings(issuer)) as web:
+        yield web
+
+
+@pytest.fixture
+def visitor(company: LiveWeb, chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(base_url=company.url)
+    watch = Watch(context)
+    yield context.new_page()
+    context.close()
+    assert watch.complaints == []
+
+
+def test_a_visitor_logs_in_at_the_issuer_and_lands_on_the_page_asked_for(visitor: Page, issuer: Issuer) -> None:
+    issuer.logs_in("ann", "kafka-admins")
+    visitor.goto("/account")
+    expect(visitor.get_by_role("heading", name="Conclave")).to_be_visible()
+    assert violations(visitor) == []
+    visitor.get_by_role("link", name="Log in with single sign-on").click()
+    visitor.get_by_role("button", name="Enter the company").click()
+    expect(visitor).to_have_url(f"{visitor.url.partition('/account')[0]}/account")
+    expect(visitor.get_by_text("You log in at the login service")).to_be_visible()
+    visitor.goto("/access")
+    expect(visitor.get_by_role("cell", name="at the login service")).to_be_visible()
+    visitor.get_by_role("button", name="Log out").click()
+    expect(visitor.get_by_label("Password")).to_be_visible()
+
+
+def test_a_refused_login_says_why_and_offers_both_ways(visitor: Page, issuer: Issuer) -> None:
+    issuer.logs_in("stranger", "no-group-of-ours")
+    visitor.goto("/login")
+    visitor.get_by_role("link", name="Log in with single sign-on").click()
+    visitor.get_by_role("button", name="Enter the company").click()
+    expect(visitor.get_by_role("alert")).to_contain_text("none of your groups has a role here")
+    assert violations(visitor) == []
+    visitor.get_by_role("link", name="Log in with a password").click()
+    expect(visitor.get_by_label("Password")).to_be_visible()
