@@ -28,6 +28,7 @@ from app.http.errors import (
     MethodNotAllowedError,
     NoSuchPathError,
     NotFoundError,
+    NotLoggedInError,
     UnauthorizedError,
     UnprocessableError,
     of_connection,
@@ -37,7 +38,7 @@ from app.http.errors import (
     problem,
     wants_problem_json,
 )
-from app.http.locations import NEXT, htmx_redirect, redirect, safe_next
+from app.http.locations import KEPT_FORM, NEXT, htmx_redirect, redirect, safe_next
 from app.http.paths import is_api
 from app.security.accounts import AccountConflictError, AccountError, AccountForbiddenError, UnknownAccountError
 from app.texts import phrase, sentence_of, sentences
@@ -78,6 +79,8 @@ class ErrorResponses:
 
     def _page_response(self, request: Request, answer: ApiError) -> Response:
         if isinstance(answer, UnauthorizedError) and request.url.path not in {"/login", "/login/link"}:
+            if isinstance(answer, NotLoggedInError) and answer.form_cookie:
+                return _login_with_form(request, answer.form_cookie)
             wanted = _openable(self._routes, request, _wanted_page(request))
             login = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
             if "hx-request" in request.headers:
@@ -86,6 +89,16 @@ class ErrorResponses:
         response = self._page(request, answer)
         response.headers.update(answer.headers)
         return response
+
+
+def _login_with_form(request: Request, cookie: str) -> Response:
+    """Return the way to the login and then to the form that was sent, whose key only this browser gets."""
+    login = f"/login?next={quote(KEPT_FORM, safe='')}"
+    response = redirect(login)
+    if "hx-request" in request.headers:
+        response = Response(status_code=NotLoggedInError.status, headers=htmx_redirect(login))
+    response.headers["Set-Cookie"] = cookie
+    return response
 
 
 def _wanted_page(request: Request) -> str:

@@ -30,6 +30,7 @@ from app.pages import (
     flaps,
     group_changes,
     groups,
+    kept_form,
     language,
     live,
     login,
@@ -68,6 +69,7 @@ from app.texts import Text, phrase, recognised
 
 ROUTERS = (
     login.router,
+    kept_form.router,
     own_account.router,
     accounts.router,
     api_tokens.router,
