@@ -168,10 +168,11 @@ class AccountsMethods(AsyncMethods):
         action: str | None = None,
         resource: str | None = None,
         result: str | None = None,
+        cluster: str | None = None,
         before_id: int | None = None,
         page_size: int | None = None,
     ) -> AsyncPages[AuditEventDataList, AuditEventData]:
-        """List logins, denials and changes, newest first."""
+        """List logins, denials and changes in all clusters, newest first."""
         return AsyncPages(
             self._send,
             Call[AuditEventDataList](
@@ -183,6 +184,7 @@ class AccountsMethods(AsyncMethods):
                     "action": action,
                     "resource": resource,
                     "result": result,
+                    "cluster": cluster,
                     "before_id": before_id,
                     "page_size": page_size,
                 },
