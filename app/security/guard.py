@@ -159,7 +159,7 @@ class Guard:
             address = scope["path"] + (f"?{query}" if query else "")
             with suppress(ValueError, DatabaseUnavailableError):
                 await self._security.kept_forms.keep(key, address, body, FORM_FIELDS_MAX)
-                life = f"Path={KEPT_FORM}; Max-Age={int(LIFETIME.total_seconds())}"
+                life = f"Path={scope['state']['root']}{KEPT_FORM}; Max-Age={int(LIFETIME.total_seconds())}"
                 return f"{KEPT_COOKIE}={key}; {life}; HttpOnly; SameSite=Lax{self._secure(scope)}"
         return ""
 

@@ -9,6 +9,7 @@ import pytest
 
 from kraft_core.protocol.uuids import uuid_to_text
 from tests.app.live import CombinedNode, LiveWeb, combined_node, running_web
+from tests.app.security.test_logins import FORM, add_user, login, session_token
 from tests.interop import kafka
 
 ADDRESS = re.compile(r'\b(?:href|action|formaction|hx-get|hx-post|data-live|data-source|data-root)="(/[^"]*)"')
@@ -225,3 +226,16 @@ def test_another_process_follows_what_one_adds(web: LiveWeb, second: CombinedNod
             "the first has noticed",
             0.2,
         )
+
+
+def test_a_form_that_is_kept_over_a_login_goes_to_its_own_cluster(both: LiveWeb) -> None:
+    add_user(both, "kept-there", "admin")
+    client = login(both, "kept-there")
+    form = {"csrf_token": session_token(client), "principal": "User:kept", "resource_name": "there"}
+    assert both.client.delete("/v3/users/kept-there/sessions").status_code == 204
+    answer = client.post("/c/second/rights/acls", data=form, headers=FORM)
+    assert answer.headers["location"] == "/c/second/login?next=%2Fkept-form"
+    assert "Path=/c/second/kept-form" in answer.headers["set-cookie"]
+    login(both, "kept-there", client=client)
+    assert 'action="/c/second/rights/acls"' in client.get("/c/second/kept-form", headers=FORM).text
+    assert "/rights/acls" not in client.get("/kept-form", headers=FORM).text, "not to another cluster"
