@@ -56,6 +56,7 @@ from app.security.accounts import AccountError
 from app.security.edge import Edge
 from app.security.guard import Guard
 from app.security.retention import AuditRetention
+from app.security.second_factors import SecondFactors
 from app.security.service import Security
 from app.security.slots import Slots
 from app.services import Services
@@ -136,6 +137,7 @@ def make_services(settings: Settings, database: Database, base_url: str) -> Serv
         settings=settings,
         database=database,
         security=security,
+        second_factors=SecondFactors(settings, security, database),
         oidc=_oidc_logins(settings, security, database),
         cluster=cluster,
         actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),

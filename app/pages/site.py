@@ -47,6 +47,7 @@ from app.pages import (
     reports,
     scram,
     search,
+    second_factor,
     selected_acls,
     selected_groups,
     selected_topics,
@@ -67,6 +68,7 @@ from app.texts import Text, phrase, recognised
 ROUTERS = (
     login.router,
     own_account.router,
+    second_factor.router,
     accounts.router,
     api_tokens.router,
     audit.router,
