@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session as DatabaseSession
 
 from app.db.base import utc_now
 from app.db.models import ApiToken
+from app.rest import idempotency
 from conclave.client import (
     AsyncClient,
     BadRequestError,
@@ -19,6 +20,7 @@ from conclave.client import (
     ConclaveError,
     ConflictError,
     ForbiddenError,
+    InternalError,
     NotFoundError,
     PreconditionFailedError,
     TooManyRequestsError,
@@ -127,6 +129,50 @@ def test_a_lost_answer_of_a_creation_is_asked_for_again_with_the_same_key(
     assert made.topic_id == client.get_topic(name).topic_id
     keys = {line for head in proxy.heads for line in head.split("\r\n") if line.lower().startswith("idempotency-key")}
     assert (len(proxy.heads), len(keys)) == (5, 1)
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["after-the-change", "before-the-change"])
+def test_a_process_that_dies_in_the_middle_of_a_creation_leaves_one_topic(
+    web: LiveWeb, client: Client, monkeypatch: pytest.MonkeyPatch, is_made: bool
+) -> None:
+    """What a process leaves that was killed: a key in use without an answer, and the change or not."""
+    name = new_name()
+    monkeypatch.setattr(idempotency, "RESUMED", dt.timedelta(0))
+    real = web.services.actions.topics.create
+
+    async def dies(*given: object, **named: object) -> object:
+        if is_made:
+            await real(*given, **named)
+        raise SystemError
+
+    with monkeypatch.context() as patched, Client(web.url, ADMIN_TOKEN, retry_seconds=0) as doomed:
+        patched.setattr(web.services.actions.topics, "create", dies)
+        patched.setattr(idempotency, "_release", lambda *_: None)
+        with pytest.raises(InternalError):
+            doomed.create_topic(topic_name=name, partitions_count=2, idempotency_key=f"key-{name}")
+    made = client.create_topic(topic_name=name, partitions_count=2, idempotency_key=f"key-{name}")
+    assert (made.topic_id, made.partitions_count) == (client.get_topic(name).topic_id, 2)
+    again = client.create_topic(topic_name=name, partitions_count=2, idempotency_key=f"key-{name}")
+    assert again == made
+
+
+def test_a_topic_that_is_not_as_asked_for_is_no_effect_of_the_request(
+    web: LiveWeb, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_name()
+    with monkeypatch.context() as patched, Client(web.url, ADMIN_TOKEN, retry_seconds=0) as doomed:
+        patched.setattr(web.services.actions.topics, "create", _dies)
+        patched.setattr(idempotency, "_release", lambda *_: None)
+        with pytest.raises(InternalError):
+            doomed.create_topic(topic_name=name, partitions_count=2, idempotency_key=f"key-{name}")
+    client.create_topic(topic_name=name, partitions_count=3)
+    with Client(web.url, ADMIN_TOKEN, retry_seconds=0) as other, pytest.raises(ConflictError) as running:
+        other.create_topic(topic_name=name, partitions_count=2, idempotency_key=f"key-{name}")
+    assert running.value.retry_after_seconds == 1
+
+
+async def _dies(*_: object, **__: object) -> None:
+    raise SystemError
 
 
 def test_a_change_without_a_key_is_repeated_only_when_it_had_no_effect(proxy: FaultyProxy, through: Client) -> None:
