@@ -22,7 +22,7 @@ from benchmarks.other_requests import config_changes, heartbeats, log_read
 from benchmarks.pages import pages
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.raft import raft_latency, raft_throughput
-from benchmarks.report import report
+from benchmarks.report import plans, report_dead_rack, report_million, report_small, report_ten_million
 from benchmarks.sides import JVM_OPTIONS, missing_for_apache
 from benchmarks.start_up import memory, restart, start_up
 from benchmarks.topic_creation import latency, throughput
@@ -54,23 +54,31 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "memory": memory,
     "restart": restart,
     "log": log_read,
-    "report": report,
+    "report-small": report_small,
+    "report-1m": report_million,
+    "report-10m": report_ten_million,
+    "report-10m-dead-rack": report_dead_rack,
+    "plans": plans,
     "pages": pages,
     "clients": clients,
 }
+GROUPS = {"report": [name for name in BENCHMARKS if name.startswith("report-")]}
 
 
 def main(arguments: list[str]) -> int:
     """Run the named benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ours and Apache Kafka's side by side.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; default: all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join([*BENCHMARKS, *GROUPS])}; default: all"
+    )
     parser.add_argument("--quick", action="store_true", help="one round and a quarter of the requests")
     parser.add_argument("--ours", action="store_true", help="measure only ours")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every result to this file")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.names if name not in BENCHMARKS]
+    names = [name for given in options.names for name in GROUPS.get(given, [given])]
+    unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        parser.error(f"unknown benchmark {', '.join(unknown)}; allowed: {', '.join(BENCHMARKS)}")
+        parser.error(f"unknown benchmark {', '.join(unknown)}; allowed: {', '.join([*BENCHMARKS, *GROUPS])}")
     missing = None if options.ours else missing_for_apache()
     if missing is not None:
         print(f"Apache Kafka is left out: {missing}", file=sys.stderr)
@@ -79,7 +87,7 @@ def main(arguments: list[str]) -> int:
     figures: list[Figure] = []
     conditions: list[Condition] = []
     with installed_bytecode():
-        for name in options.names or BENCHMARKS:
+        for name in names or BENCHMARKS:
             began, before = time.monotonic(), os.getloadavg()[0]
             found = BENCHMARKS[name](plan)
             condition = Condition(name, before, os.getloadavg()[0], time.monotonic() - began)

@@ -228,34 +228,52 @@ def _rivals(name: str, measured: Measured) -> Figure:
     return figure
 
 
-def report(plan: Plan) -> list[Figure]:
-    """Measure reports of 30, of 1,000,000 and of 10,000,000 partitions (fewer with --quick), and plans for the second.
+def report_small(plan: Plan) -> list[Figure]:
+    """Measure the first report of a new installation with 30 partitions, and one with Spark's classes archived."""
+    del plan  # one size
+    image, name = synthetic_image(10, 3, 3), "report, 30 partitions"
+    with _reports() as reports:
+        first = reports.make(image, until_archived=True)
+        return [
+            *_figures(f"{name}, the first", first, 8),
+            _rivals(f"{name}, the first", first),
+            *_figures(f"{name}, the second", reports.make(image), 8)[:1],
+        ]
 
-    The first two as the first report of a new installation, and with Spark's classes archived, as from the third report
-    on. The largest also with the brokers of one rack fenced, and then with replicas at random places.
-    """
-    small, large = synthetic_image(10, 3, 3), synthetic_image(TOPICS, plan.count(100))
-    name, count = "report, 30 partitions", TOPICS * plan.count(100)
-    figures: list[Figure] = []
+
+def report_million(plan: Plan) -> list[Figure]:
+    """Measure a report of 1,000,000 partitions (fewer with --quick)."""
+    return _large(plan, 100, 30)
+
+
+def report_ten_million(plan: Plan) -> list[Figure]:
+    """Measure a report of 10,000,000 partitions (fewer with --quick)."""
+    return _large(plan, 1000, 60, 2000)
+
+
+def report_dead_rack(plan: Plan) -> list[Figure]:
+    """Measure a report of 10,000,000 partitions at random places, with the brokers of a rack fenced."""
+    return _large(plan, 1000, 60, 2000, " at random places, a rack down", dead_rack=0, scattered=True)
+
+
+def _large(
+    plan: Plan,
+    partitions: int,
+    budget_s: float,
+    memory_mb: float | None = None,
+    what: str = "",
+    dead_rack: int | None = None,
+    *,
+    scattered: bool = False,
+) -> list[Figure]:
+    each = plan.count(partitions)
+    name = f"report, {TOPICS * each:,} partitions{what}"
     with _reports() as reports:
-        figures += _figures(f"{name}, the first", reports.make(small), 8)[:1]
-    with _reports() as reports:
-        first = reports.make(large)
-        figures += _figures(f"report, {count:,} partitions, the first", first, 30)
-        figures.append(_rivals(f"report, {count:,} partitions, the first", first))
-        reports.make(small, until_archived=True)
-        figures += _figures(f"report, {count:,} partitions, from the third on", reports.make(large), 30)
-        figures += _figures(f"{name}, from the third on", reports.make(small), 8)[:1]
-    figures += placement_plans(large, count)
-    del large
-    for what, dead_rack, scattered in (
-        ("", None, False),
-        (", a rack down", 0, False),
-        (" at random places, a rack down", 0, True),
-    ):
-        count = TOPICS * plan.count(1000)
-        with _reports() as reports:
-            measured = reports.make(synthetic_image(TOPICS, plan.count(1000), dead_rack=dead_rack, scattered=scattered))
-            figures += _figures(f"report, {count:,} partitions{what}", measured, 60, 2000)
-            figures.append(_rivals(f"report, {count:,} partitions{what}", measured))
-    return figures
+        measured = reports.make(synthetic_image(TOPICS, each, dead_rack=dead_rack, scattered=scattered))
+        return [*_figures(name, measured, budget_s, memory_mb), _rivals(name, measured)]
+
+
+def plans(plan: Plan) -> list[Figure]:
+    """Measure plans for 1,000,000 partitions (fewer with --quick)."""
+    each = plan.count(100)
+    return placement_plans(synthetic_image(TOPICS, each), TOPICS * each)

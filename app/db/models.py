@@ -7,7 +7,7 @@ Each has at least 128 random bits, so a plain digest cannot be reversed. Only se
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, false
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.db.base import PK, Base, Digest, Moment, Name, Offset, UtcDateTime
@@ -111,6 +111,16 @@ class LoginLink(Base):
     used_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     is_way_in: Mapped[bool] = mapped_column(server_default=false())
     user: Mapped[User] = relationship(lazy="joined", innerjoin=True)
+
+
+class KeptForm(Base):
+    """A form that arrived after its session had ended, encrypted with the key whose digest is `key_digest`."""
+
+    __tablename__ = "kept_forms"
+    __table_args__ = (Index(None, "expires_at"),)
+    key_digest: Mapped[Digest] = mapped_column(primary_key=True)
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
+    expires_at: Mapped[Moment]
 
 
 class AuditEvent(Base):

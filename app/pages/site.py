@@ -28,6 +28,7 @@ from app.pages import (
     flaps,
     group_changes,
     groups,
+    kept_form,
     language,
     live,
     login,
@@ -67,6 +68,7 @@ from app.texts import Text, phrase, recognised
 
 ROUTERS = (
     login.router,
+    kept_form.router,
     own_account.router,
     second_factor.router,
     accounts.router,

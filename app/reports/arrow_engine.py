@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 CODEC = "zstd"
 STATE_COLUMN = {"judged": 0, "held": 1, "rack hits": 1, "cube": 0}
 """The key column with the state, of the tables that have one."""
+NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Spark hands out the numbers of the files only: Java code for that would take longer to compile than to do without."""
 KEYED = ("targets", "alike")
 """The tables that have an entry per partition if no two have the same brokers."""
 
@@ -116,8 +118,12 @@ def aggregate(spark: "SparkSession", task: Task, stage: Callable[[str], None]) -
 
     `stage` is called with the name of each stage of the job that begins.
     """
+    for name, value in NO_CODE.items():
+        spark.conf.set(name, value)
     numbers = spark.range(0, len(task.files), 1, len(task.files))
     rows = numbers.mapInArrow(partial(_count_files, task=task), "file bigint, size bigint, data binary").collect()
+    for name in NO_CODE:
+        spark.conf.unset(name)
     parts: list[Part] = [
         pickle.loads(pa.decompress(row["data"], row["size"], codec=CODEC, asbytes=True))  # noqa: S301  # our own tasks
         for row in sorted(rows, key=lambda row: int(row["file"]))

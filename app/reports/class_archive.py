@@ -1,27 +1,38 @@
 """An archive of Spark's classes that a JVM maps instead of loading and verifying them: class data sharing (JEP 350).
 
-Loading and verifying Spark's classes takes a third of the time of a small report. So after the second report of a
-folder the job runs once more, at the lowest priority and without a result, and its JVM writes the archive (about 180
-MB) when it ends. Later reports use it. The name contains the build of Java and Spark, and a JVM that cannot use an
-archive ignores it.
+Loading and verifying Spark's classes takes a third of the time of a small report. So `app.reports.class_recording` runs
+a report without a result, and its JVM writes the archive (about 180 MB) when it ends. `make setup` has it made for the
+installation, a web process without one makes it in the folder of its reports. The name contains the build of Java and
+Spark, and a JVM that cannot use an archive ignores it.
 """
 
 import hashlib
 import importlib.util
+import os
+import sys
 from pathlib import Path
+from typing import Final
+
+INSTALLED: Final = Path(sys.prefix, "share", "conclave")
+"""The folder of the installation's archive."""
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def class_archive(folder: Path, java_home: Path) -> Path | None:
-    """Return the path of the archive for this Java and Spark in `folder`, which may not exist. None without Spark."""
+    """Return the path of the archive for this Java and Spark. None without Spark.
+
+    That of the installation if it exists, else one in `folder`, which may not exist yet.
+    """
     spark = importlib.util.find_spec("pyspark")
     java = (java_home / "bin" / "java").resolve()
     if spark is None or spark.origin is None:
         return None
     jars = Path(spark.origin).parent / "jars"
     builds = [f"{path} {path.stat().st_mtime_ns}" for path in (java, jars) if path.exists()]
-    return folder / f"spark-classes-{hashlib.sha256(' '.join(builds).encode()).hexdigest()[:12]}.jsa"
+    name = f"spark-classes-{hashlib.sha256(' '.join(builds).encode()).hexdigest()[:12]}.jsa"
+    installed = INSTALLED / name
+    return installed if installed.exists() else folder / name
 
 
 def using(archive: Path | None) -> str:
@@ -35,8 +46,8 @@ def recording(archive: Path) -> str:
 
 
 def unfinished(archive: Path) -> Path:
-    """Return the path to which the JVM writes before the archive has its name."""
-    return archive.with_suffix(".new")
+    """Return the path to which this process's JVM writes before the archive has its name."""
+    return archive.with_suffix(f".{os.getpid()}")
 
 
 def keep(archive: Path) -> bool:

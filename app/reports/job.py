@@ -5,9 +5,9 @@
 Reads a snapshot folder (see `app.reports.export`), writes `violations.parquet` and then `result.json` into the output
 folder. A folder without `result.json` has no report. With --awaited-partitions, the parent process may still be writing
 the snapshot, which will have about so many partitions, and Spark starts meanwhile. --parent: end with that process.
-`progress.json` has the stage and its tasks and is updated twice a second. --class-archive and --record-classes: see
-`app.reports.class_archive`. Exit codes: 0 done, 1 failed (`failure.json` has the reason, see `app.reports.failures`),
-2 wrong use.
+`progress.json` has the stage and its tasks and is updated twice a second. --class-archive: see
+`app.reports.class_archive`. The process ends when Spark has stopped, up to a second after it has written the result.
+Exit codes: 0 done, 1 failed (`failure.json` has the reason, see `app.reports.failures`), 2 wrong use.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import importlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -26,7 +25,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.reports.class_archive import keep, recording, using
+from app.reports.class_archive import using
 from app.reports.failures import BadSnapshotError, write_failure
 from app.reports.progress import Progress
 from app.reports.session import SessionOptions, spark_session
@@ -221,37 +220,37 @@ def run(
 
                 progress.stage("reading the lake")
                 trends = report_to_lake(spark, lake, options.conf, snapshot, manifest, body)
-        from app.reports.body import REPORT_VERSION
+            progress.stage("writing the report")
+            engine = f"Spark {spark.version}", options.master
+            _write_result(out, manifest, body, trends, engine, time.monotonic() - started)  # before Spark has stopped
 
-        progress.stage("writing the report")
-        version = spark.version
+
+def _write_result(
+    out: Path,
+    manifest: Mapping[str, Any],
+    body: Mapping[str, Any],
+    trends: Mapping[str, Any] | None,
+    engine: tuple[str, str],
+    took_s: float,
+) -> None:
+    """Write `result.json`, which is the report. `engine`: Spark with its version, and the master."""
+    from app.reports.body import REPORT_VERSION
+
     text = json.dumps(body, sort_keys=True)
     header = {key: manifest[key] for key in manifest if key != "sha256"}
     result = {
         "report_version": REPORT_VERSION,
         "header": {
             **header,
-            "engine": f"Spark {version}",
-            "master": options.master,
-            "duration_ms": round((time.monotonic() - started) * 1000),
+            "engine": engine[0],
+            "master": engine[1],
+            "duration_ms": round(took_s * 1000),
             "content_sha256": hashlib.sha256(text.encode()).hexdigest(),
         },
         "body": body,
         "trends": trends,
     }
     replace_file(out / "result.json", (json.dumps(result, sort_keys=True, indent=1) + "\n").encode())
-
-
-def record_classes(archive: Path, snapshot: Path, out: Path, options: SessionOptions) -> bool:
-    """Run the report once more and archive its classes. Returns False if this Java cannot write an archive.
-
-    The JVM writes the archive when it ends, after its driver. Both print into one pipe, so its end is the end of both.
-    """
-    command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(snapshot), "--out", str(out)]
-    command += ["--master", options.master, "--memory", options.memory, "--java-options", recording(archive)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    sys.stderr.buffer.write(done.stdout)
-    return done.returncode == 0 and keep(archive)
 
 
 def main() -> int:
@@ -269,20 +268,13 @@ def main() -> int:
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="read the snapshot's partitions from this file")
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which has started the job")
     parser.add_argument("--class-archive", type=Path, metavar="FILE", help="start Spark's JVM with it, if it is there")
-    parser.add_argument(
-        "--record-classes", type=Path, metavar="FILE", help="write a class archive, and no report to keep"
-    )
     options = parser.parse_args()
-    os.nice(
-        10 if options.record_classes is None else 19
-    )  # the web process and a node on the same machine have priority
+    os.nice(10)  # the web process and a node on the same machine have priority
     if options.parent is not None:
         end_with(options.parent)
     conf = json.loads(os.environ.pop(CONF_VARIABLE, "{}"))
     where = options.snapshot, options.out, SessionOptions(options.master, options.memory, conf, options.events)
     try:
-        if options.record_classes is not None:
-            return 0 if record_classes(options.record_classes, *where) else 1
         if options.events is not None:
             options.events.mkdir(parents=True, exist_ok=True)
         java_options = f"{using(options.class_archive)} {options.java_options}".strip()

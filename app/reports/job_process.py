@@ -15,7 +15,6 @@ from app.child_environment import python_environment
 from app.reports.session import SessionOptions
 
 TERMINATE_SECONDS: Final = 3.0
-LOG_OF: Final = {"out": "run.log", "again": "classes.log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +43,36 @@ class ReportSettings:
 
 
 async def start_job(
-    settings: ReportSettings, folder: Path, out: str, java_home: str | None, options: list[str]
+    settings: ReportSettings, folder: Path, java_home: str | None, options: list[str]
 ) -> asyncio.subprocess.Process:
-    """Start the job on the snapshot in `folder`, in its own process group. Its output goes to the log of `out`."""
-    command = [sys.executable, "-m", "app.reports.job", "--snapshot", str(folder / "snapshot"), "--out"]
-    command += [str(folder / out), "--master", settings.spark_master]
-    command += ["--memory", settings.spark_memory, "--parent", str(os.getpid()), *options]
-    if settings.lake is not None and out == "out":
+    """Start the job on the snapshot in `folder`, in its own process group. Its output goes to `run.log`."""
+    command = ["app.reports.job", "--snapshot", str(folder / "snapshot"), "--out", str(folder / "out")]
+    command += ["--master", settings.spark_master, "--memory", settings.spark_memory, *options]
+    if settings.lake is not None:
         command += ["--lake", settings.lake]
     if settings.spark_files is not None:
         command += ["--spark-files", settings.spark_files]
-    environment = {**python_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
-    environment["CONCLAVE_SPARK_CONF"] = json.dumps(dict(settings.spark_conf))
+    environment = {"CONCLAVE_SPARK_CONF": json.dumps(dict(settings.spark_conf))}
     if java_home is not None:
         environment["JAVA_HOME"] = java_home
-    with (folder / LOG_OF[out]).open("wb") as output:
+    return await _start(command, folder / "run.log", environment)
+
+
+async def start_recording(settings: ReportSettings, archive: Path, java_home: str) -> asyncio.subprocess.Process:
+    """Start to make the archive of Spark's classes, in its own process group. Its output goes to `classes.log`."""
+    command = ["app.reports.class_recording", "--archive", str(archive), "--java-home", java_home]
+    return await _start(command, settings.folder / "classes.log", {})
+
+
+async def _start(command: list[str], log: Path, environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    with log.open("wb") as output:
         return await asyncio.create_subprocess_exec(
-            *command,
+            *(sys.executable, "-m", *command, "--parent", str(os.getpid())),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
-            cwd=folder,
-            env=environment,
+            cwd=log.parent,
+            env={**python_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", **environment},
             start_new_session=True,
         )
 

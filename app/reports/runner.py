@@ -29,7 +29,7 @@ from app.reports import leases, store
 from app.reports.class_archive import class_archive
 from app.reports.failures import failure_of
 from app.reports.java import JavaMissingError, find_java
-from app.reports.job_process import ReportSettings, end_job, start_job
+from app.reports.job_process import ReportSettings, end_job, start_job, start_recording
 from app.reports.webhooks import store_result
 from app.tasks import cancel_tasks
 from app.texts import phrase
@@ -45,6 +45,9 @@ SWEEP_SECONDS = 10.0
 """Interval at which each web process ends the runs whose process is gone."""
 CANCEL_POLL_SECONDS = 0.2
 REASON_OF = {errno.ENOSPC: "OUT_OF_DISK", errno.EDQUOT: "OUT_OF_DISK", errno.ENOMEM: "OUT_OF_MEMORY"}
+RESULT: Final = "result.json"
+RESULT_POLL_SECONDS = 0.1
+STOP_SECONDS = 30.0
 EXPORT_PROCESSES: Final = min(4, os.cpu_count() or 1)
 """How many processes write the files of a large snapshot."""
 CANCEL_SECONDS = 10.0
@@ -79,6 +82,7 @@ class ReportRunner:
         self._task: asyncio.Task[None] | None = None
         self._run_id: int | None = None
         self._child: asyncio.subprocess.Process | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._recording: asyncio.Task[None] | None = None
         self._ending_orphans: asyncio.Task[None] | None = None
 
@@ -95,7 +99,7 @@ class ReportRunner:
 
     async def stop(self) -> None:
         """End a running report. Its state becomes lost."""
-        tasks = (self._ending_orphans, self._task, self._recording)
+        tasks = (self._ending_orphans, self._task, self._ending, self._recording)
         await cancel_tasks(*(task for task in tasks if task is not None and not task.done()))
 
     async def run_now(self, requested_by: str, topic_prefix: str = "") -> int:
@@ -213,6 +217,7 @@ class ReportRunner:
 
     async def _make(self, run_id: int, image: MetadataImage, cluster_id: str) -> None:
         folder = self.folder_of(run_id)
+        written = folder / "out" / RESULT
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         java = await asyncio.to_thread(self._java)
@@ -232,25 +237,28 @@ class ReportRunner:
                 if archive is not None:
                     options += ["--class-archive", str(archive)]
                 child = await start_job(
-                    self._settings, folder, "out", java, options
+                    self._settings, folder, java, options
                 )  # Spark starts while the image is written
                 self._child = child
                 await self._database.write(store.update_run, run_id, process_id=child.pid)
                 answers = await self._log_dirs()
                 await run_forked(partial(_export, image, cluster_id, folder / "snapshot", run.topic_prefix, answers))
                 await self._database.write(store.update_run, run_id, state="running")
-                code = await child.wait()
+                await _written_or_ended(child, written.exists)
         finally:
             running, self._child = self._child, None
-            await end_job(running)
-        if code:
-            raise JobFailedError(*failure_of(code, folder / "out", self.log_tail(run_id)))
+            if not written.exists():
+                await end_job(running)
+            elif running is not None:
+                self._ending = asyncio.create_task(_let_end(running), name=f"report-{run_id}-ends")
+        if not written.exists():
+            raise JobFailedError(*failure_of(child.returncode or 0, folder / "out", self.log_tail(run_id)))
         await self._database.write(store.update_run, run_id, state="storing")
-        result = await asyncio.to_thread(_read_result, folder / "out" / "result.json")
+        result = await asyncio.to_thread(_read_result, written)
         if not await self._database.write(store_result, run_id, result, self._settings.base_url, utc_now()):
             return
         log.info("report_done", run_id=run_id, image_offset=image.offset)
-        self._maybe_record_classes(folder, java, archive)
+        self._maybe_record_classes(java, archive)
 
     def _java(self) -> str | None:
         """Return JAVA_HOME for the child, None when Spark runs elsewhere (Spark Connect)."""
@@ -266,22 +274,19 @@ class ReportRunner:
             return None
         return class_archive(self._settings.folder, Path(java_home))
 
-    def _maybe_record_classes(self, folder: Path, java_home: str | None, archive: Path | None) -> None:
-        """From the second report on, create a missing class archive; tried once per process."""
-        reports = len(list(self._settings.folder.glob("run-*/out/result.json")))
-        if java_home is None or archive is None or archive.exists() or self._recording is not None or reports < 2:
+    def _maybe_record_classes(self, java_home: str | None, archive: Path | None) -> None:
+        """After a report, create a missing class archive; tried once per process."""
+        if java_home is None or archive is None or archive.exists() or self._recording is not None:
             return
-        self._recording = asyncio.create_task(self._record_classes(folder, java_home, archive), name="record-classes")
+        self._recording = asyncio.create_task(self._record_classes(java_home, archive), name="record-classes")
 
-    async def _record_classes(self, folder: Path, java_home: str, archive: Path) -> None:
-        options = ["--record-classes", str(archive)]
-        child = await start_job(self._settings, folder, "again", java_home, options)
+    async def _record_classes(self, java_home: str, archive: Path) -> None:
+        child = await start_recording(self._settings, archive, java_home)
         try:
             code = await child.wait()
             log.info("classes_recorded" if code == 0 else "classes_not_recorded", archive=str(archive), code=code)
         finally:
             await end_job(child)
-            await asyncio.to_thread(shutil.rmtree, folder / "again", ignore_errors=True)
 
 
 class JobFailedError(Exception):
@@ -298,6 +303,25 @@ def _export(
     from app.reports.export import export_image  # imports pyarrow, which the web process does not need
 
     export_image(image, cluster_id, folder, answers, topic_prefix=topic_prefix, processes=EXPORT_PROCESSES)
+
+
+async def _written_or_ended(child: asyncio.subprocess.Process, is_written: Callable[[], bool]) -> None:
+    """Wait until the job has written its result or has ended: Spark needs a second more to stop."""
+    ended = asyncio.ensure_future(child.wait())
+    try:
+        while not ended.done() and not is_written():
+            await asyncio.wait({ended}, timeout=RESULT_POLL_SECONDS)
+    finally:
+        ended.cancel()
+
+
+async def _let_end(child: asyncio.subprocess.Process) -> None:
+    """Let a job stop Spark, which completes the event log, and end it if that takes too long."""
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), STOP_SECONDS)
+    finally:
+        await end_job(child)
 
 
 def _read_result(path: Path) -> dict[str, Any]:

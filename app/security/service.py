@@ -20,6 +20,7 @@ from app.db.outage import DatabaseUnavailableError
 from app.http.errors import TooManyRequestsError, UnauthorizedError, UnavailableError
 from app.security import accounts, api_tokens
 from app.security.forwarded import network_of
+from app.security.kept_forms import KeptForms
 from app.security.passwords import PasswordChecks, check_new_password
 from app.security.rate_limit import RateLimit
 from app.security.recorder import Recorder, RequestInfo
@@ -61,6 +62,7 @@ class Security(Recorder):
         self._checking = asyncio.Lock()
         self._checks_waiting = 0
         self.streams = Streams(self.present)
+        self.kept_forms = KeptForms(database, self._clock)
         self._key = b""
 
     @property
@@ -157,9 +159,17 @@ class Security(Recorder):
         found = accounts.principal_of_session(session, caller.session_id, now, self._idle)
         return None if found is None else found[0]
 
-    def csrf_token(self, session_or_visitor_id: str) -> str:
-        """Return the token that forms of this session, or before login of this visitor, carry."""
-        return sign(self._key, "csrf", session_or_visitor_id)
+    def csrf_token(self, session_id: str) -> str:
+        """Return the token that forms of this session carry."""
+        return sign(self._key, "csrf", session_id)
+
+    def csrf_token_of_visitor(self, visitor_id: str) -> str:
+        """Return the token that forms before the login of this visitor carry. It is not one of a session."""
+        return sign(self._key, "csrf of a visitor", visitor_id)
+
+    def kept_form_key(self, session_id: str) -> str:
+        """Return the key under which a form of an ended session is kept."""
+        return sign(self._key, "kept form", session_id)
 
     def signed(self, purpose: str, text: str) -> str:
         """Return this installation's signature over a text."""

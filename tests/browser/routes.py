@@ -35,6 +35,7 @@ ADDRESSES: Final = {
     "/groups": "/groups",
     "/groups/": f"/groups/?id={GROUP}",
     "/groups/{name}": f"/groups/{GROUP}",
+    "/kept-form": "/kept-form",
     "/moves/new": "/moves/new",
     "/plans": "/plans",
     "/plans/{plan_id}": "/plans/{plan_id}",

@@ -11,6 +11,7 @@ import pytest
 
 from app.db.database import Database
 from app.db.migrate import upgrade
+from app.reports.class_archive import class_archive, using
 from app.reports.export import export_image
 from app.reports.java import JavaMissingError, find_java
 from app.reports.job import build, read_manifest
@@ -38,8 +39,9 @@ def sqlite(tmp_path: Path) -> Iterator[Database]:
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session of a real Spark in a JVM of its own."""
+    folder = tmp_path_factory.mktemp("java")
     try:
-        java = find_java(tmp_path_factory.mktemp("java"))
+        java = find_java(folder)
     except JavaMissingError as error:
         if os.environ.get("CI"):
             raise
@@ -47,7 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("JAVA_HOME", str(java.home))
         environment.setenv("PYSPARK_PYTHON", sys.executable)
-        with spark_session(SessionOptions("local[2]")) as session:
+        with spark_session(SessionOptions("local[2]"), 0, using(class_archive(folder, java.home))) as session:
             yield session
     gc.collect()  # Py4J's unclosed sockets are reported here, where the warning is ignored, and not in a later test
 

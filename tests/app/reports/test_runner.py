@@ -14,7 +14,7 @@ import pytest
 
 from app.db.database import Database
 from app.db.migrate import upgrade
-from app.reports import leases, schedules, store
+from app.reports import class_archive, leases, schedules, store
 from app.reports.cron import next_dues
 from app.reports.java import find_java
 from app.reports.job_process import ReportSettings
@@ -120,11 +120,11 @@ def test_a_run_stores_its_result_with_the_offset_of_its_image(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_after_a_folders_second_report_sparks_classes_are_kept_and_the_next_jvm_maps_them(tmp_path: Path) -> None:
+def test_after_a_report_sparks_classes_are_kept_and_the_next_jvm_maps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_archive, "INSTALLED", tmp_path / "installed")
     reports = tmp_path / "reports"
-    earlier = reports / "run-000000" / "out" / "result.json"
-    earlier.parent.mkdir(parents=True)
-    earlier.write_text("{}")
 
     def is_mapped_by(group: int) -> bool:
         (archive,) = reports.glob("spark-classes-*.jsa")
@@ -135,19 +135,31 @@ def test_after_a_folders_second_report_sparks_classes_are_kept_and_the_next_jvm_
         return any(str(archive) in each for each in maps)
 
     async def scenario(runner: ReportRunner, database: Database) -> None:
-        second = await finished(database, await runner.run_now("ada"))
-        assert second.state == "succeeded", runner.log_tail(second.id)
-        again = runner.folder_of(second.id) / "again"
-        await until(lambda: bool(list(reports.glob("spark-classes-*.jsa"))) and not again.exists(), 200)
-        third_id = await runner.run_now("ada")
-        group = await until_running(database, third_id)
+        first = await finished(database, await runner.run_now("ada"))
+        assert first.state == "succeeded", runner.log_tail(first.id)
+        await until(lambda: bool(list(reports.glob("spark-classes-*.jsa"))), 200)
+        second_id = await runner.run_now("ada")
+        group = await until_running(database, second_id)
         await until(lambda: is_mapped_by(group))
-        third = await finished(database, third_id)
-        assert second.result is not None
-        assert third.result is not None, runner.log_tail(third_id)
-        assert third.result["body"] == second.result["body"]
+        second = await finished(database, second_id)
+        assert first.result is not None
+        assert second.result is not None, runner.log_tail(second_id)
+        assert second.result["body"] == first.result["body"]
 
     play(scenario, tmp_path, three_racks())
+
+
+def test_an_installations_archive_of_classes_comes_before_that_of_the_reports_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_archive, "INSTALLED", tmp_path / "installed")
+    java = find_java(tmp_path / "java").home
+    own = class_archive.class_archive(tmp_path, java)
+    assert own is not None
+    assert own.parent == tmp_path
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed" / own.name).touch()
+    assert class_archive.class_archive(tmp_path, java) == tmp_path / "installed" / own.name
 
 
 def test_a_cancelled_run_ends_its_processes(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.rest.examples import EXAMPLES
+from sdk.__main__ import FOLDER
+from sdk.modules import sources
 from tests.app.live import LiveWeb
 from tests.app.rest.test_dry_runs import address
 
@@ -84,3 +87,12 @@ def test_every_operation_documents_its_errors(document: dict[str, Any]) -> None:
                 assert whole["content"]["application/problem+json"]["schema"]["$ref"].endswith("/ProblemData"), path
     assert "40403" in shared["V3Error404"]["description"]
     assert "HTTPValidationError" not in str(document)
+
+
+def test_the_python_client_is_made_from_these_routes(document: dict[str, Any]) -> None:
+    """`make client` makes it again."""
+    made = sources(document)
+    old = [name for name, text in made.items() if not (FOLDER / name).exists() or (FOLDER / name).read_text() != text]
+    folders = {FOLDER / Path(name).parent for name in made}
+    left = [path for folder in folders for path in folder.glob("*.py") if str(path.relative_to(FOLDER)) not in made]
+    assert (old, left) == ([], []), "run `make client`"
