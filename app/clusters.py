@@ -42,6 +42,7 @@ from app.reports.scheduler import ReportScheduler
 from app.reports.topology import Sighting
 from app.reports.upkeep import ReportUpkeep, Retention
 from app.reports.webhooks import WebhookSettings
+from app.security.second_factors import SecondFactors
 from app.security.service import Security
 from app.services import Services
 from app.startup import Startup
@@ -65,6 +66,7 @@ class Shared:
 
     database: Database
     security: Security
+    second_factors: SecondFactors
     oidc: "OidcLogins | None"
     url: str
     turn: asyncio.Semaphore
@@ -125,6 +127,7 @@ def make_services(settings: Settings, key: str, shared: Shared) -> Services:
         settings=settings,
         database=database,
         security=security,
+        second_factors=shared.second_factors,
         oidc=shared.oidc,
         cluster=cluster,
         actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
@@ -203,7 +206,14 @@ class Clusters:
 
     def __init__(self, settings: Settings, database: Database, security: Security, url: str) -> None:
         self._settings = settings
-        self._shared = Shared(database, security, _oidc_logins(settings, security, database), url, asyncio.Semaphore(1))
+        self._shared = Shared(
+            database,
+            security,
+            SecondFactors(settings, security, database),
+            _oidc_logins(settings, security, database),
+            url,
+            asyncio.Semaphore(1),
+        )
         self.home = make_services(settings, "", self._shared)
         self._others: dict[str, tuple[ClusterSpec, Services]] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}

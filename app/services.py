@@ -23,6 +23,7 @@ from app.reports.scheduler import ReportScheduler
 from app.reports.upkeep import ReportUpkeep
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
+from app.security.second_factors import SecondFactors
 from app.security.service import Security
 from app.texts import joined, phrase, sentence_of
 from kraft_core.image.replay_error import ReplayError
@@ -46,6 +47,7 @@ class Services:
     settings: Settings
     database: Database
     security: Security
+    second_factors: SecondFactors
     oidc: "OidcLogins | None"
     cluster: Cluster
     actions: Actions

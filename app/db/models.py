@@ -1,7 +1,7 @@
 """Tables of the web process: accounts, the audit, idempotency keys and the epochs of quorums.
 
-Secrets are never stored: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests. Each
-has at least 128 random bits, so a plain digest cannot be reversed.
+Secrets are stored as digests: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests.
+Each has at least 128 random bits, so a plain digest cannot be reversed. Only second factors are sealed: see totp.
 """
 
 import datetime as dt
@@ -19,7 +19,7 @@ class User(Base):
     """A person who can log in. Without a password, only by a one-time link.
 
     With `issuer` and `subject`, a user of an OpenID issuer, who logs in there and nowhere else. `role_lost_at`: since
-    then the user's groups there give no role.
+    then the user's groups there give no role. `totp_secret` is sealed; `totp_last_step` is the newest code used.
     """
 
     __tablename__ = "users"
@@ -35,6 +35,9 @@ class User(Base):
     subject: Mapped[str | None] = mapped_column(String(255))
     role_lost_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     password_hash: Mapped[str | None] = mapped_column(String(255))
+    totp_secret: Mapped[str | None] = mapped_column(String(255))
+    totp_last_step: Mapped[Offset | None]
+    recovery_digests: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     created_at: Mapped[Moment]
     password_changed_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     last_login_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)

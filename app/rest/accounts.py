@@ -51,6 +51,7 @@ def _user(request: Request, user: User) -> dict[str, Any]:
         "role": user.role,
         "issuer": user.issuer,
         "has_password": user.password_hash is not None,
+        "has_second_factor": user.totp_secret is not None,
         "disabled": user.disabled_at is not None,
         "created_at": _at(user.created_at),
         "last_login_at": _at(user.last_login_at),
@@ -144,6 +145,15 @@ async def end_sessions(name: AccountPath, services: ServicesDep, caller: Admin, 
     """End all of a user's sessions, except the caller's."""
     await services.security.end_sessions(caller.principal, name, caller.info, validate_only=validate_only)
     return _removed(f"sessions of {name}", name, validate_only=validate_only)
+
+
+@router.delete("/users/{name}/second-factor", status_code=204, responses=DRY_RUN)
+async def reset_second_factor(
+    name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Turn off the second factor of a user who has lost it. The user's sessions end."""
+    await services.second_factors.reset(caller.principal, name, caller.info, validate_only=validate_only)
+    return _removed(f"second factor of {name}", name, validate_only=validate_only)
 
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=DRY_RUN)

@@ -51,6 +51,7 @@ OPEN_PATHS: Final = frozenset(
     {
         "/login",
         "/login/link",
+        "/login/code",
         "/login/oidc",
         "/login/oidc/callback",
         "/language",

@@ -46,6 +46,7 @@ class UserData(Validated):
     role: str
     issuer: str | None
     has_password: bool
+    has_second_factor: bool
     disabled: bool
     created_at: str
     last_login_at: str | None

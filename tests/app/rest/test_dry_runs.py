@@ -38,6 +38,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("DELETE", "/v3/users/{name}"): ("", None, 200),
     ("DELETE", "/v3/users/{name}/sessions"): ("", None, 200),
     ("DELETE", "/v3/users/{name}/sessions/{session_id}"): ("", None, 404),
+    ("DELETE", "/v3/users/{name}/second-factor"): ("", None, 409),  # the user has none
     ("POST", "/v3/users/{name}/login-link"): ("", None, 200),
     ("POST", "/v3/tokens"): ("", {"name": "dry-token", "role": "viewer"}, 200),
     ("DELETE", "/v3/tokens/{token}"): ("", None, 200),
