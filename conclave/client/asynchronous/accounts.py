@@ -101,6 +101,18 @@ class AccountsMethods(AsyncMethods):
             )
         )
 
+    async def reset_second_factor(self, name: str, *, validate_only: bool = False) -> DryRunData | None:
+        """Turn off the second factor of a user who has lost it. The user's sessions end."""
+        return await self._send(
+            Call[DryRunData | None](
+                "DELETE",
+                "/v3/users/{name}/second-factor",
+                {200: DryRunData, 204: None},
+                path={"name": name},
+                query={"validate_only": validate_only},
+            )
+        )
+
     async def end_session(self, name: str, session_id: int, *, validate_only: bool = False) -> DryRunData | None:
         """End one of a user's sessions."""
         return await self._send(

@@ -101,6 +101,18 @@ class AccountsMethods(Methods):
             )
         )
 
+    def reset_second_factor(self, name: str, *, validate_only: bool = False) -> DryRunData | None:
+        """Turn off the second factor of a user who has lost it. The user's sessions end."""
+        return self._send(
+            Call[DryRunData | None](
+                "DELETE",
+                "/v3/users/{name}/second-factor",
+                {200: DryRunData, 204: None},
+                path={"name": name},
+                query={"validate_only": validate_only},
+            )
+        )
+
     def end_session(self, name: str, session_id: int, *, validate_only: bool = False) -> DryRunData | None:
         """End one of a user's sessions."""
         return self._send(

@@ -99,6 +99,7 @@ class UserData(Answer, frozen=True, kw_only=True):
     role: str
     issuer: str | None
     has_password: bool
+    has_second_factor: bool
     disabled: bool
     created_at: str
     last_login_at: str | None

@@ -5,14 +5,14 @@ only through op.batch_alter_table.
 
 The release before asks no user for a code.
 
-Revision: 0013, after 0012, 2026-11-23 13:55:00
+Revision: 0014, after 0013, 2026-11-23 13:55:00
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 

@@ -3,14 +3,14 @@
 Rules: the release before must still run on the new schema; lock briefly; name every constraint; SQLite alters a table
 only through op.batch_alter_table.
 
-Revision: 0014, after 0013, 2026-11-23 13:40:00
+Revision: 0015, after 0014, 2026-11-23 13:40:00
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 
