@@ -4,6 +4,7 @@
 #   90 s of kills, stops, pauses and full disks of a combined node under producers, commits and topic changes.
 # make costs: the most expensive request of every API against a real node (ARGS: names of APIs).
 # make screenshots: the pictures of docs/images, of three controllers and three Apache brokers in Chromium.
+# make client: the methods and models of conclave.client again, from the routes of the web process.
 # make test: set up the rest, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
 #   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
 #   so that the same commit gets the same verdict).
@@ -23,10 +24,10 @@ SHELL := /bin/bash
 
 LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup setup-test lock run test check lint format slow simulate chaos explore costs screenshots messages bench clean
+.PHONY: help setup setup-test lock run test check lint format slow simulate chaos explore costs screenshots messages client bench clean
 
 help:
-	@echo "make setup | run | test | check | format | lock | slow | simulate | chaos | explore | costs | screenshots | messages | bench | clean"
+	@echo "make setup | run | test | check | format | lock | slow | simulate | chaos | explore | costs | screenshots | messages | client | bench | clean"
 
 # Packages come from lock files with hashes. --no-compile: Python compiles what it imports; much of PySpark never is. What a
 # report's job and its workers import is compiled here, since the first report would wait for it, every one where the
@@ -89,6 +90,9 @@ lock: setup-test
 messages: setup-test
 	$(BIN)/pybabel -q extract --mapping-file pyproject.toml --keywords "phrase phrases:1,2 joined:1 catalogued" --no-location --omit-header --sort-output --width 120 --output-file app/languages/messages.pot .
 	$(BIN)/pybabel -q update --input-file app/languages/messages.pot --output-file app/languages/zh.po --locale zh --no-fuzzy-matching --ignore-obsolete --width 120 --ignore-pot-creation-date
+
+client: setup-test
+	$(BIN)/python -m sdk
 
 slow: setup-test
 	$(BIN)/pytest --numprocesses $(WORKERS) -m slow

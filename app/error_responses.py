@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Match
 
 from app.cluster.brokers import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.history import OffsetGone
+from app.cluster.known_clusters import ClusterConflictError, ClusterError, UnknownClusterError
 from app.cluster.voter_changes import VoterChangeRefused
 from app.db.outage import DatabaseUnavailableError
 from app.http.errors import (
@@ -27,6 +28,7 @@ from app.http.errors import (
     MethodNotAllowedError,
     NoSuchPathError,
     NotFoundError,
+    NotLoggedInError,
     UnauthorizedError,
     UnprocessableError,
     of_connection,
@@ -36,10 +38,10 @@ from app.http.errors import (
     problem,
     wants_problem_json,
 )
-from app.http.locations import NEXT, htmx_redirect, redirect, safe_next
+from app.http.locations import KEPT_FORM, NEXT, htmx_redirect, redirect, safe_next
 from app.http.paths import is_api
 from app.security.accounts import AccountConflictError, AccountError, AccountForbiddenError, UnknownAccountError
-from app.texts import phrase, sentence_of, sentences
+from app.texts import catalogued, joined, phrase, sentence_of, sentences
 from kraft_core.protocol.errors import KafkaError
 
 log = structlog.get_logger(__name__)
@@ -50,6 +52,19 @@ NATIVE: Final = "native"
 LEVELS_MAX: Final = 3
 """How far above an address a page is looked for: each level compares all routes."""
 BASIC: Final = 'Basic realm="conclave", charset="UTF-8"'
+
+VALIDATION: Final = {
+    "missing": catalogued("field required"),
+    "int_parsing": catalogued("input should be a valid integer, unable to parse string as an integer"),
+    "int_parsing_size": catalogued("unable to parse input string as an integer, exceeded maximum size"),
+    "bool_parsing": catalogued("input should be a valid boolean, unable to interpret input"),
+    "greater_than_equal": catalogued("input should be greater than or equal to %(ge)s"),
+    "less_than_equal": catalogued("input should be less than or equal to %(le)s"),
+    "string_too_long": catalogued("string should have at most %(max_length)s characters"),
+    "string_too_short": catalogued("string should have at least %(min_length)s characters"),
+    "literal_error": catalogued("input should be %(expected)s"),
+}
+"""What pydantic says of a value, by the type of the error."""
 
 HtmlErrorPage = Callable[[Request, ApiError], Response]
 """Renders an error as a page. `request.state` has principal and csrf_token only after the guard."""
@@ -77,6 +92,8 @@ class ErrorResponses:
 
     def _page_response(self, request: Request, answer: ApiError) -> Response:
         if isinstance(answer, UnauthorizedError) and request.url.path not in {"/login", "/login/link"}:
+            if isinstance(answer, NotLoggedInError) and answer.form_cookie:
+                return _login_with_form(request, answer.form_cookie)
             wanted = _openable(self._routes, request, _wanted_page(request))
             login = "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
             if "hx-request" in request.headers:
@@ -85,6 +102,16 @@ class ErrorResponses:
         response = self._page(request, answer)
         response.headers.update(answer.headers)
         return response
+
+
+def _login_with_form(request: Request, cookie: str) -> Response:
+    """Return the way to the login and then to the form that was sent, whose key only this browser gets."""
+    login = f"/login?next={quote(KEPT_FORM, safe='')}"
+    response = redirect(login)
+    if "hx-request" in request.headers:
+        response = Response(status_code=NotLoggedInError.status, headers=htmx_redirect(login))
+    response.headers["Set-Cookie"] = cookie
+    return response
 
 
 def _wanted_page(request: Request) -> str:
@@ -103,7 +130,8 @@ def _wanted_page(request: Request) -> str:
         return "/"
     if page.netloc != request.url.netloc or not page.path.startswith("/"):
         return "/"
-    return page.path + (f"?{page.query}" if page.query else "")
+    path = page.path.removeprefix(request.state.root) or "/"
+    return path + (f"?{page.query}" if page.query else "")
 
 
 def _openable(routes: Sequence[BaseRoute], request: Request, address: str) -> str:
@@ -148,6 +176,8 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
         return _of_broker_in_use(error.use)
     if isinstance(error, AccountError):
         return _of_account(error), {}
+    if isinstance(error, ClusterError):
+        return _of_cluster(error), {}
     if isinstance(error, HTTPException):
         return of_http(error), {}
     log.error("unexpected_error", path=request.url.path, exc_info=error)
@@ -201,13 +231,24 @@ def _of_account(error: AccountError) -> ApiError:
             return UnprocessableError(said, errors=errors)
 
 
+def _of_cluster(error: ClusterError) -> ApiError:
+    errors = (FieldError(f"/{error.field}", error.message),) if error.field else ()
+    match error:
+        case ClusterConflictError():
+            return ConflictError(error.message, errors=errors)
+        case UnknownClusterError():
+            return NotFoundError(error.message, errors=errors)
+        case _:
+            return UnprocessableError(error.message, errors=errors)
+
+
 def _of_validation(errors: Sequence[Any]) -> ApiError:
     """Return 400 for an invalid query parameter, 404 for an impossible path, 422 for an invalid body."""
     if any(error["type"] == "json_invalid" for error in errors):
         return BadRequestError("The body is not valid JSON.")
     where = {error["loc"][0] for error in errors}
     found = tuple(FieldError(_pointer(error["loc"]), error["msg"]) for error in errors)
-    message = "; ".join(_sentence(error) for error in errors)
+    message = joined("; ", (_sentence(error) for error in errors))
     if "path" in where:
         return NoSuchPathError(errors=found)
     if where & {"query", "header"}:
@@ -226,5 +267,17 @@ def _pointer(location: Sequence[str | int]) -> str:
 def _sentence(error: Any) -> str:
     path = ".".join(str(part) for part in error["loc"][1:])
     given = error.get("input")
-    was = f" (was {given!r})" if isinstance(given, str | int | float | bool) and len(repr(given)) < 100 else ""
-    return f"{path} {error['msg'][:1].lower()}{error['msg'][1:]}{was}".strip()
+    said = _validation_text(error)
+    if path:
+        said = phrase("%(path)s %(problem)s", path=path, problem=said)
+    if isinstance(given, str | int | float | bool) and len(repr(given)) < 100:
+        said = phrase("%(problem)s (was %(given)s)", problem=said, given=repr(given))
+    return said
+
+
+def _validation_text(error: Any) -> str:
+    """Return what pydantic says of a value, as a sentence of ours if it is one of those that pages can cause."""
+    english = f"{error['msg'][:1].lower()}{error['msg'][1:]}"
+    message = VALIDATION.get(error["type"])
+    said = english if message is None else phrase(message, **error.get("ctx", {}))
+    return said if said == english else english

@@ -1,1 +1,1 @@
-"""Conclave for other programs: Kafka clients (`conclave.kafka`) and the test kit (`conclave.testing`)."""
+"""Conclave for other programs: Kafka clients (`kafka`), the REST client (`client`) and the test kit (`testing`)."""

@@ -1,7 +1,7 @@
 """No code that nothing in the product uses: vulture looks for it, and tests do not count as use.
 
-Names that templates read count as used, and so does the public API of the clients (docs/clients.md). What libraries
-call, and what mirrors Kafka's tables, is listed here.
+Names that templates read count as used, and so does the public API of the clients (docs/clients.md and
+docs/rest-client.md). What libraries call, and what mirrors Kafka's tables, is listed here.
 """
 
 import re
@@ -11,10 +11,13 @@ from typing import Final
 from vulture import Vulture
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOTS: Final = ("app", "benchmarks", "conclave", "kraft_core", "migrations")
+ROOTS: Final = ("app", "benchmarks", "conclave", "kraft_core", "migrations", "sdk")
 TABLES: Final = (
     "app/db/models.py",  # columns
     "app/rest/schemas/*",  # fields of bodies and answers
+    "conclave/client/asynchronous/*",
+    "conclave/client/blocking/*",
+    "conclave/client/models/*",  # the whole API
     "kraft_core/protocol/api_keys.py",
     "kraft_core/protocol/errors.py",
     "kraft_core/protocol/messages/*",
@@ -22,13 +25,14 @@ TABLES: Final = (
     "kraft_core/protocol/metadata_version.py",
     "migrations/versions/*",
 )
-"""Tables of Kafka's or of the database, whole whether all of it is used or not."""
+"""Tables of Kafka's, of the database or of the API, whole whether all of it is used or not."""
 DECORATORS: Final = (
     "@*.callback", "@*.command", "@*.exception_handler", "@*.listens_for", "@*.middleware", "@*_validator*",
     "@pytest.*", "@router.*",
 )  # fmt: skip
 """What registers a function with a library."""
 CALLED: Final = (
+    "AsyncMethods", "Body", "Methods",  # bases of what `make client` makes
     "ABORT", "COMMIT", "EndTxnMarker",  # kinds of Kafka's control records
     "CLASS", "DENY", "DIRECTORY_LOST", "FREE",  # members of Kafka's enumerations
     "Digest", "password_changed_at", "process_id",  # columns
@@ -58,8 +62,8 @@ def template_words() -> set[str]:
 
 
 def documented_words() -> set[str]:
-    """Every name within the code of docs/clients.md: what users of the clients call."""
-    text = (ROOT / "docs" / "clients.md").read_text()
+    """Every name within the code of these pages: what users of the clients call."""
+    text = "".join((ROOT / "docs" / page).read_text() for page in ("clients.md", "rest-client.md"))
     blocks = re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
     return {word for block in blocks for word in re.findall(r"[A-Za-z_]\w*", block)}
 

@@ -89,9 +89,10 @@ class UnauthorizedError(ApiError):
 
 
 class NotLoggedInError(UnauthorizedError):
-    """The request comes without credentials."""
+    """The request comes without credentials. `form_cookie` has the key of its form, if that was kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, form_cookie: str = "") -> None:
+        self.form_cookie = form_cookie
         super().__init__(
             phrase("Log in, or send an API token."), headers={"WWW-Authenticate": 'Bearer realm="conclave"'}
         )

@@ -14,6 +14,8 @@ from app.texts import phrase
 
 NEXT: Final = "next"
 """Query parameter of a form's address: the page to open after a login, if the session has ended when it is sent."""
+KEPT_FORM: Final = "/kept-form"
+"""Page that shows a form again that was sent after its session had ended."""
 _KEPT: Final = ":/?#[]@!$&'()*+,;=%-._~"
 
 

@@ -17,7 +17,7 @@ from app.http.errors import BadRequestError
 from app.pages.frame import ids_text, page_items, page_of, render, rows_on_page
 from app.pages.survey_notes import SurveyNotes, notes_of, survey_of
 from app.services import PastReader, services_of
-from app.texts import phrase, phrases
+from app.texts import phrase, phrases, sentence_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -69,7 +69,7 @@ async def flaps(
     try:
         wanted = Window.of(window, *offsets, now_ms)
     except ValueError as wrong:
-        raise BadRequestError(f"Bad Request: {wrong}.") from None
+        raise BadRequestError(phrase("Bad Request: %(problem)s.", problem=sentence_of(wrong))) from None
     found = await asyncio.to_thread(rank, moves, wanted, by)
     shown, page, pages = page_items(found.partitions, page, rows_on_page(request, ROWS))
     view = FlapsView(

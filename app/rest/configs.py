@@ -19,6 +19,7 @@ from app.rest.schemas.configs import (
     AlterBody,
     AlterEntry,
     AlterTopicsBody,
+    AlterTopicsFailureDataList,
     BrokerConfigData,
     BrokerConfigDataList,
     ClientMetricsConfigData,
@@ -275,7 +276,11 @@ async def list_all_topic_configs(view: ViewDep, page: PageDep, _caller: Reader) 
     )
 
 
-@router.post("/topics/-/configs:alter", status_code=204, responses={207: {"description": "some topics were refused"}})
+@router.post(
+    "/topics/-/configs:alter",
+    status_code=204,
+    responses={207: {"model": AlterTopicsFailureDataList, "description": "some topics were refused"}},
+)
 async def alter_all_topic_configs(
     view: NowViewDep, body: AlterTopicsBody, services: ServicesDep, caller: ConfigEditor, validate_only: DryRun
 ) -> Response:

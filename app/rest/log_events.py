@@ -30,8 +30,8 @@ from app.rest.routing import JsonRoute
 from app.rest.schemas.log_events import (
     BrokerEventDataList,
     BrokerFlapsDataList,
-    ElectionDataList,
     FeatureChangeDataList,
+    LeaderElectionDataList,
     PartitionFlapsDataList,
 )
 from app.rest.view import View, ViewDep
@@ -194,7 +194,7 @@ def _broker_flaps(view: View, row: BrokerFlaps) -> dict[str, Any]:
 @router.get(
     "/metadata/unclean-elections",
     tags=[NATIVE, "quorum"],
-    responses={200: {"model": ElectionDataList}, **BEING_READ},
+    responses={200: {"model": LeaderElectionDataList}, **BEING_READ},
 )
 async def unclean_elections(
     view: ViewDep,

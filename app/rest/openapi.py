@@ -19,6 +19,7 @@ from app.http.errors import PROBLEM_JSON, status_of
 from app.http.paths import PREFIX, is_api
 from app.rest.examples import EXAMPLES
 from app.rest.schemas.problem import ProblemData
+from app.services import PAST_PARAMETERS
 from kraft_core.protocol.errors import ErrorCode
 
 JSON: Final = "application/json"
@@ -98,6 +99,10 @@ def describe(app: FastAPI, routes: list[BaseRoute]) -> dict[str, Any]:
         for method, operation in operations.items():
             if not is_api(path):
                 operation |= {"security": [], "servers": [{"url": "/"}]}
+            if method != "get" and "parameters" in operation:
+                operation["parameters"] = [
+                    each for each in operation["parameters"] if each["name"] not in PAST_PARAMETERS
+                ]
             if "requestBody" in operation:
                 operation["requestBody"]["content"][JSON]["example"] = EXAMPLES[operation["operationId"]]
             _add_errors(path, method, operation, parts["responses"])

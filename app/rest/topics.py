@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from app.error_responses import NATIVE
 from app.http.errors import BadRequestError
 from app.rest.conditions import IfMatch, check_if_match, is_not_modified, not_modified, topic_etag
-from app.rest.idempotency import IdempotencyKeyHeader, once
+from app.rest.idempotency import Creation, IdempotencyKeyHeader, once
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created, location_of, no_content, planned
 from app.rest.routing import DryRun, Flag, JsonRoute
@@ -142,8 +142,26 @@ async def create_topic(
         headers = {**location_of(data), **etag}
         return created(data, made.offset, validate_only=validate_only, headers=headers)
 
+    def found() -> Response | None:
+        topic = view.image.topics.topic(body.topic_name)
+        if topic is None or not _is_as_asked(topic, body):
+            return None
+        data = topic_data(view, topic)
+        return created(data, view.offset, headers={**location_of(data), "ETag": topic_etag(view.image, topic)})
+
     key = None if validate_only else idempotency_key
-    return await once(services.database, key, caller.principal.audit_name, request, create)
+    creation = Creation(view.image.topics.topic(body.topic_name) is None, found)
+    return await once(services.database, key, caller.principal.audit_name, request, create, creation)
+
+
+def _is_as_asked(topic: TopicImage, body: CreateTopicBody) -> bool:
+    """Report whether a topic has the partitions and replicas that a request asks for."""
+    replicas = {index: list(each.replicas) for index, each in topic.partitions.items()}
+    if body.replicas_assignments is not None:
+        return replicas == {int(index): list(ids) for index, ids in body.replicas_assignments.items()}
+    return body.partitions_count in {None, -1, len(replicas)} and all(
+        body.replication_factor in {None, -1, len(ids)} for ids in replicas.values()
+    )
 
 
 @router.get("/{topic_name}", responses={200: {"model": TopicData}})

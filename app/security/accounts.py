@@ -10,7 +10,7 @@ from app.db.models import LoginLink, Session, User
 from app.security.roles import Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 
 FIRST_USER = "admin"
 LAST_SEEN_STEP = dt.timedelta(seconds=60)  # resolution of the idle time; each step costs one write
@@ -116,7 +116,7 @@ def _role(name: str) -> str:
     try:
         return Role.of(name).text
     except ValueError as unknown:
-        raise AccountError(str(unknown), "role") from None
+        raise AccountError(sentence_of(unknown), "role") from None
 
 
 def _keep_an_admin(session: OrmSession) -> None:

@@ -25,7 +25,7 @@ from app.security.accounts import (
 from app.security.roles import SCOPES, Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 
 ENVIRONMENT_TOKEN: Final = "environment"  # noqa: S105 - the name of a token, not a token
 GENERATIONS_MAX: Final = 4  # tokens made by tokens: each generation costs one more read per request
@@ -138,25 +138,29 @@ def _check_not_beyond(
 ) -> None:
     """Raise AccountForbiddenError when a token would have more rights than its maker."""
     if role > maker.role:
-        raise _too_much(f"the role {role.text}: your role is {maker.role.text}", "role")
+        text = phrase("the role %(role)s: your role is %(own)s", role=role.text, own=maker.role.text)
+        raise _too_much(text, "role")
     if maker.scopes and (not scopes or not set(scopes) <= maker.scopes):
-        raise _too_much(f"other scopes than yours, which are {', '.join(sorted(maker.scopes))}", "scopes")
+        own_scopes = ", ".join(sorted(maker.scopes))
+        raise _too_much(phrase("other scopes than yours, which are %(names)s", names=own_scopes), "scopes")
     if maker.kind != "token":
         return
     own = session.get(ApiToken, maker.id)
     grant = None if own is None else grant_of(session, own, now)
     if grant is None:
-        raise _too_much("any rights: your own token is no longer valid", "name")
+        raise _too_much(phrase("any rights: your own token is no longer valid"), "name")
     if grant.ends_at is not None and (expires_at is None or expires_at > grant.ends_at):
-        raise _too_much(f"an expiry after yours, which is {grant.ends_at.isoformat(timespec='seconds')}", "expires_at")
+        ends_at = grant.ends_at.isoformat(timespec="seconds")
+        raise _too_much(phrase("an expiry after yours, which is %(time)s", time=ends_at), "expires_at")
     if grant.makers + 1 >= GENERATIONS_MAX:
-        raise _too_much(
-            f"more than {GENERATIONS_MAX} generations of tokens; create it with an older one, or as a user", "name"
+        text = phrase(
+            "more than %(most)s generations of tokens; create it with an older one, or as a user", most=GENERATIONS_MAX
         )
+        raise _too_much(text, "name")
 
 
 def _too_much(what: str, field: str) -> AccountForbiddenError:
-    return AccountForbiddenError(f"A token cannot be given {what}.", field)
+    return AccountForbiddenError(phrase("A token cannot be given %(what)s.", what=what), field)
 
 
 def take_environment_token(session: OrmSession, text: str, now: dt.datetime) -> None:
@@ -216,4 +220,4 @@ def _role(name: str) -> Role:
     try:
         return Role.of(name)
     except ValueError as unknown:
-        raise AccountError(str(unknown), "role") from None
+        raise AccountError(sentence_of(unknown), "role") from None

@@ -12,7 +12,7 @@ them with requests of other sites too, so a change with them must not come from 
 import asyncio
 import base64
 import re
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Final, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
+from app.db.outage import DatabaseUnavailableError
 from app.http.errors import (
     BadRequestError,
     ContentTooLargeError,
@@ -28,9 +29,11 @@ from app.http.errors import (
     NotLoggedInError,
     RequestTimeoutError,
 )
+from app.http.locations import KEPT_FORM, NEXT
 from app.http.paths import is_api
 from app.http.strict_json import json_document, json_documents
 from app.security.forwarded import network_of
+from app.security.kept_forms import LIFETIME
 from app.security.recorder import RequestInfo
 from app.security.roles import ANONYMOUS, Principal
 from app.security.secrets import new_token, same
@@ -40,12 +43,15 @@ from app.texts import phrase
 
 SESSION_COOKIE: Final = "conclave_session"
 VISITOR_COOKIE: Final = "conclave_visitor"
+KEPT_COOKIE: Final = "conclave_kept_form"
 CSRF_FIELD: Final = "csrf_token"
 CSRF_HEADER: Final = "x-csrf-token"
+FORM_TYPE: Final = "application/x-www-form-urlencoded"
 OPEN_PATHS: Final = frozenset(
     {
         "/login",
         "/login/link",
+        "/login/code",
         "/login/oidc",
         "/login/oidc/callback",
         "/language",
@@ -106,11 +112,12 @@ class Guard:
         state["principal"] = principal
         visitor = cookies.get(VISITOR_COOKIE) or new_token()
         by_cookie = principal is None or principal.session_id is not None
-        state["csrf_token"] = self._security.csrf_token(
-            principal.session_id if principal is not None and principal.session_id else visitor
-        )
+        if principal is not None and principal.session_id:
+            state["csrf_token"] = self._security.csrf_token(principal.session_id)
+        else:
+            state["csrf_token"] = self._security.csrf_token_of_visitor(visitor)
         if principal is None and not _is_open(scope["path"]):
-            raise NotLoggedInError
+            raise NotLoggedInError(await self._keep_form(scope, receive, headers, cookies, source))
         holder = source if principal is None else f"{principal.kind}:{principal.id}"
         if principal is None and VISITOR_COOKIE not in cookies and scope["path"] in {"/login", "/login/link"}:
             send = _with_cookie(
@@ -132,6 +139,30 @@ class Guard:
                 await self._app(scope, receive, send)
             else:
                 await self._security.streams.serve(principal, self._app, scope, receive, send)
+
+    async def _keep_form(
+        self, scope: Scope, receive: Receive, headers: Headers, cookies: dict[str, str], source: str
+    ) -> str:
+        """Keep the form of a page that was loaded in a session that has ended. Returns the cookie for it, else ""."""
+        session_id = cookies.get(SESSION_COOKIE)
+        is_form = scope["method"] == "POST" and headers.get("content-type", "").lower().startswith(FORM_TYPE)
+        names_page = NEXT in parse_qs(scope["query_string"].decode("latin-1"))
+        is_ours = self._same_origin(scope, headers) and not is_api(scope["path"])
+        if not session_id or not is_form or names_page or not is_ours:
+            return ""
+        with self._slots.login.slot(source), Held(self._slots.bodies, source) as held:
+            body = await _read_body(receive, headers, self._settings.body_bytes_max, STRANGERS_BODY_SECONDS, held)
+            given = _form_field(headers, body, CSRF_FIELD)
+            if not given or not same(given, self._security.csrf_token(session_id)):
+                return ""
+            key = self._security.kept_form_key(session_id)
+            query = scope["query_string"].decode("latin-1")
+            address = scope["path"] + (f"?{query}" if query else "")
+            with suppress(ValueError, DatabaseUnavailableError):
+                await self._security.kept_forms.keep(key, address, body, FORM_FIELDS_MAX)
+                life = f"Path={scope['state']['root']}{KEPT_FORM}; Max-Age={int(LIFETIME.total_seconds())}"
+                return f"{KEPT_COOKIE}={key}; {life}; HttpOnly; SameSite=Lax{self._secure(scope)}"
+        return ""
 
     def _secure(self, scope: Scope) -> str:
         return "; Secure" if is_https(scope, self._settings) else ""
@@ -227,7 +258,7 @@ def _cookies(headers: Headers) -> dict[str, str]:
 
 
 def _form_field(headers: Headers, body: bytes, name: str) -> str | None:
-    if not headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded"):
+    if not headers.get("content-type", "").lower().startswith(FORM_TYPE):
         return None
     try:
         return parse_qs(body.decode("utf-8"), max_num_fields=FORM_FIELDS_MAX).get(name, [None])[0]

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Literal
 
+from app.texts import phrase
+
 RoleName = Literal["viewer", "editor", "admin"]
 """The name of a role, as people and programs write it."""
 
@@ -25,7 +27,7 @@ class Role(IntEnum):
             return cls[name.upper()]
         except KeyError:
             known = ", ".join(role.text for role in cls)
-            raise ValueError(f"'{name}' is not a role: {known}") from None
+            raise ValueError(phrase("'%(name)s' is not a role: %(known)s", name=name, known=known)) from None
 
     @property
     def text(self) -> str:

@@ -22,6 +22,7 @@ ADDRESSES: Final = {
     "/changes": "/changes",
     "/changes/diff": "/changes/diff?from=5&to=20",
     "/changes/{offset}": "/changes/{changed_at}",
+    "/clusters": "/clusters",
     "/create-topic": "/create-topic",
     "/elections": "/elections",
     "/elections/{election_id}": "/elections/{election_id}",
@@ -35,6 +36,7 @@ ADDRESSES: Final = {
     "/groups": "/groups",
     "/groups/": f"/groups/?id={GROUP}",
     "/groups/{name}": f"/groups/{GROUP}",
+    "/kept-form": "/kept-form",
     "/moves/new": "/moves/new",
     "/plans": "/plans",
     "/plans/{plan_id}": "/plans/{plan_id}",
@@ -70,6 +72,7 @@ ELSEWHERE: Final = frozenset(
     {
         "/login",  # of visitors
         "/login/link",
+        "/clusters/{key}/change",  # needs a second cluster: tests/browser/test_clusters.py
         "/login/oidc",  # tests/browser/test_logins.py
         "/login/oidc/callback",
         "/reports/{run_id}",  # FURTHER of test_accessibility

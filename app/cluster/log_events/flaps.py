@@ -14,6 +14,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from app.cluster.log_events.events import PartitionMove
+from app.texts import phrase
 
 By = Literal["isr", "leader"]
 Period = Literal["hour", "day", "all"]
@@ -35,7 +36,9 @@ class Window:
         """Return the window of a period until now, or of two offsets if one is given. Raises ValueError."""
         if first is not None or last is not None:
             if first is not None and last is not None and first > last:
-                raise ValueError(f"the first offset ({first}) is greater than the last ({last})")
+                raise ValueError(
+                    phrase("the first offset (%(first)s) is greater than the last (%(last)s)", first=first, last=last)
+                )
             return cls(first or 0, OFFSET_MAX if last is None else last)
         return cls() if period == "all" else cls(since_ms=now_ms - HOURS[period] * 3_600_000)
 

@@ -53,6 +53,20 @@ class AlterTopicsBody(ChangeBody):
     data: Annotated[tuple[AlterTopicEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
 
 
+class TopicFailureData(Answer):
+    """A topic whose changes were refused."""
+
+    topic_name: str
+    error_code: int
+    message: str
+
+
+class AlterTopicsFailureDataList(Answer):
+    """The topics of a change of several whose changes were refused."""
+
+    failures: list[TopicFailureData]
+
+
 class ConfigSynonymData(Answer):
     """One source of a config's value, as Kafka orders them."""
 

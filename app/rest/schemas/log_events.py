@@ -94,7 +94,7 @@ class BrokerFlapsDataList(ListOf[BrokerFlapsData]):
     first_offset: int
 
 
-class ElectionData(Resource):
+class LeaderElectionData(Resource):
     """A leader elected outside the ISR.
 
     `election`: elr (eligible, nothing below the high watermark is lost), last-known-leader or unclean (acknowledged
@@ -112,7 +112,7 @@ class ElectionData(Resource):
     leader_id: int
 
 
-class ElectionDataList(ListOf[ElectionData]):
+class LeaderElectionDataList(ListOf[LeaderElectionData]):
     """Elections, newest first."""
 
     kind: Literal["KafkaLeaderElectionList"]

@@ -23,8 +23,8 @@ from app.rest.schemas.features import FeatureDataList
 from app.rest.schemas.log_events import (
     BrokerEventDataList,
     BrokerFlapsDataList,
-    ElectionDataList,
     FeatureChangeDataList,
+    LeaderElectionDataList,
     PartitionFlapsDataList,
 )
 from app.rest.schemas.partitions import (
@@ -64,6 +64,7 @@ READS = [
     ("/broker-configs", ClusterConfigDataList),
     ("/topics", TopicDataList),
     ("/topics/-/configs?page_size=40", TopicConfigDataList),
+    ("/topics/-/partitions?page_size=100", PartitionDataList),
     ("/topics/-/partitions/-/reassignment", ReassignmentDataList),
     (f"/topics/{TOPIC}", TopicData),
     (f"/topics/{TOPIC}/configs", TopicConfigDataList),
@@ -92,7 +93,7 @@ READS = [
     ("/brokers/1/timeline", BrokerEventDataList),
     ("/metadata/partition-flaps?window=all&by=leader", PartitionFlapsDataList),
     ("/metadata/broker-flaps?from_offset=1", BrokerFlapsDataList),
-    ("/metadata/unclean-elections?topic_name=x&partition_id=0", ElectionDataList),
+    ("/metadata/unclean-elections?topic_name=x&partition_id=0", LeaderElectionDataList),
     ("/metadata/feature-changes", FeatureChangeDataList),
 ]
 

@@ -51,6 +51,14 @@ class Contexts:
         return self.get(wanted) if wanted or name is not None else None
 
 
+def current_context(name: str | None) -> Context:
+    """Return the context of this name, without a name the current one. Raises ContextError."""
+    chosen = load_contexts().chosen(name)
+    if chosen is None:
+        raise ContextError("no context is the current one: conclave context add, or conclave context use")
+    return chosen
+
+
 def contexts_file() -> Path:
     """Return the path of the file, in XDG_CONFIG_HOME or ~/.config."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "conclave" / "contexts.json"

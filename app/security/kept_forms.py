@@ -1,0 +1,92 @@
+"""Forms that arrive after their session has ended, kept for the time of a login so that nothing typed is lost.
+
+A form is kept only if it carries the CSRF token of the session whose cookie came with it, so it was made for somebody
+who was logged in here. There is one per session. The browser gets a key as a cookie; the database has the form sealed
+with that key, and only the key's digest. After a login the form is shown again, and sent only by the user's click:
+never as confirmed, and without passwords.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session as OrmSession
+
+from app.db.database import Database
+from app.db.models import KeptForm
+from app.security.secrets import digest
+
+LIFETIME: Final = dt.timedelta(minutes=15)
+FORMS_MAX: Final = 200
+NONCE_BYTES: Final = 12
+LEFT_OUT: Final = ("csrf_token", "confirmed")
+NEVER_KEPT: Final = "password"
+"""Part of the names of such fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form: the address that it is sent to, and its fields."""
+
+    address: str
+    fields: Sequence[tuple[str, str]]
+
+
+class KeptForms:
+    """The kept forms of all web processes on one database."""
+
+    def __init__(self, database: Database, clock: Callable[[], dt.datetime]) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def keep(self, key: str, address: str, body: bytes, fields_max: int) -> None:
+        """Keep a form under a key, in place of the one there. Raises ValueError for a body that is not a form."""
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=fields_max)
+        kept = [(name, value) for name, value in fields if name not in LEFT_OUT and NEVER_KEPT not in name.lower()]
+        await self._database.write(_store, digest(key), _sealed(key, Form(address, kept)), self._clock())
+
+    async def find(self, key: str) -> Form | None:
+        """Return the form under a key, None when there is none or its time is over."""
+        sealed = await self._database.read(_load, digest(key), self._clock())
+        return None if sealed is None else _opened(key, sealed)
+
+
+def _store(session: OrmSession, name: str, sealed: bytes, now: dt.datetime) -> None:
+    session.execute(delete(KeptForm).where((KeptForm.key_digest == name) | (KeptForm.expires_at <= now)))
+    newest = select(KeptForm.key_digest).order_by(KeptForm.expires_at.desc())
+    surplus = list(session.scalars(newest.offset(FORMS_MAX - 1)))
+    if surplus:
+        session.execute(delete(KeptForm).where(KeptForm.key_digest.in_(surplus)))
+    session.add(KeptForm(key_digest=name, sealed=sealed, expires_at=now + LIFETIME))
+
+
+def _load(session: OrmSession, name: str, now: dt.datetime) -> bytes | None:
+    return session.scalars(
+        select(KeptForm.sealed).where(KeptForm.key_digest == name, KeptForm.expires_at > now)
+    ).one_or_none()
+
+
+def _cipher(key: str) -> AESGCM:
+    return AESGCM(hashlib.sha256(f"kept form\0{key}".encode()).digest())
+
+
+def _sealed(key: str, form: Form) -> bytes:
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    return nonce + _cipher(key).encrypt(nonce, json.dumps([form.address, form.fields]).encode(), None)
+
+
+def _opened(key: str, sealed: bytes) -> Form | None:
+    try:
+        text = _cipher(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
+    except InvalidTag:
+        return None
+    address, fields = json.loads(text)
+    return Form(address, [(name, value) for name, value in fields])
