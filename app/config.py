@@ -79,6 +79,7 @@ def _flat(value: object) -> object:
 
 
 SparkConf = Annotated[dict[str, str], NoDecode, BeforeValidator(_flat)]
+ClusterColor = Literal["grey", "blue", "green", "yellow", "orange", "red", "purple"]
 RecordRole = Literal["viewer", "editor", "admin", "nobody"]
 GivenRole = Literal["viewer", "editor", "admin"]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
@@ -94,7 +95,12 @@ class Settings(BaseSettings):
         default=None, description="client properties for a secured quorum: security.protocol, sasl.*, ssl.*"
     )
     cluster_name: str = Field(default="Kafka", max_length=60, description="name of the cluster on the pages")
+    cluster_color: ClusterColor = Field(default="grey", description="colour of the cluster on the pages")
     cluster_id: str | None = Field(default=None, description="refuse a quorum with another cluster id")
+    client_configs: Path | None = Field(
+        default=None,
+        description="folder of client properties for clusters added on the page; default data_dir/client-configs",
+    )
     data_dir: Path = Field(
         default=Path("conclave-data"), description="folder for the database, the login link, reports"
     )
@@ -333,6 +339,28 @@ class Settings(BaseSettings):
             return {} if self.command_config is None else load_client_properties(self.command_config)
         except SecurityConfigError as error:
             raise SettingsError(f"command_config: {error}") from error
+
+    def for_cluster(self, key: str, command_config: str, **values: Any) -> "Settings":
+        """Return the settings of an added cluster: `values` instead of this process's, and folders of its own.
+
+        `command_config` is the name of a file in `client_configs_dir`, "" for none. A schema registry is not inherited,
+        since it knows the records of one cluster. Raises SettingsError for a wrong file.
+        """
+        values |= {
+            "command_config": self.client_configs_dir / command_config if command_config else None,
+            "data_dir": self.data_dir / "clusters" / key,
+            "lake": self.lake_location or "off",
+            "schema_registry_url": None,
+        }
+        own = self.model_copy(update=values)
+        own.__dict__.pop("kafka_security", None)  # the copy has what is cached too
+        _ = own.kafka_security  # also checks the properties file
+        return own
+
+    @property
+    def client_configs_dir(self) -> Path:
+        """Folder of the files of client properties that added clusters may use."""
+        return self.client_configs or self.data_dir / "client-configs"
 
     @property
     def web_dir(self) -> Path:

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Match
 
 from app.cluster.brokers import TOPICS_SHOWN, BrokerInUseError, BrokerUse
 from app.cluster.history import OffsetGone
+from app.cluster.known_clusters import ClusterConflictError, ClusterError, UnknownClusterError
 from app.cluster.voter_changes import VoterChangeRefused
 from app.db.outage import DatabaseUnavailableError
 from app.http.errors import (
@@ -129,7 +130,8 @@ def _wanted_page(request: Request) -> str:
         return "/"
     if page.netloc != request.url.netloc or not page.path.startswith("/"):
         return "/"
-    return page.path + (f"?{page.query}" if page.query else "")
+    path = page.path.removeprefix(request.state.root) or "/"
+    return path + (f"?{page.query}" if page.query else "")
 
 
 def _openable(routes: Sequence[BaseRoute], request: Request, address: str) -> str:
@@ -174,6 +176,8 @@ def _as_api_error(request: Request, error: Exception) -> tuple[ApiError, dict[st
         return _of_broker_in_use(error.use)
     if isinstance(error, AccountError):
         return _of_account(error), {}
+    if isinstance(error, ClusterError):
+        return _of_cluster(error), {}
     if isinstance(error, HTTPException):
         return of_http(error), {}
     log.error("unexpected_error", path=request.url.path, exc_info=error)
@@ -225,6 +229,17 @@ def _of_account(error: AccountError) -> ApiError:
             return NotFoundError(said, errors=errors)
         case _:
             return UnprocessableError(said, errors=errors)
+
+
+def _of_cluster(error: ClusterError) -> ApiError:
+    errors = (FieldError(f"/{error.field}", error.message),) if error.field else ()
+    match error:
+        case ClusterConflictError():
+            return ConflictError(error.message, errors=errors)
+        case UnknownClusterError():
+            return NotFoundError(error.message, errors=errors)
+        case _:
+            return UnprocessableError(error.message, errors=errors)
 
 
 def _of_validation(errors: Sequence[Any]) -> ApiError:

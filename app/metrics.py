@@ -3,7 +3,7 @@
 They name no topic, so they need no login.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -14,25 +14,43 @@ from prometheus_client.registry import Collector
 from app.cluster.cluster import Cluster
 from app.db.outage import OutageWatch
 from app.reports.models import FINAL_STATES
-from app.reports.upkeep import ReportUpkeep
+from app.reports.upkeep import ReportStatus, ReportUpkeep
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS_BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class _ClusterCollector(Collector):
-    """Reads the image when Prometheus scrapes, so nothing is counted twice."""
+Watched = Callable[[], Sequence[tuple[str, Cluster, ReportUpkeep]]]
+"""Returns the clusters of the process with their keys. The cluster of the settings has the key "" and so no label."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+
+def _labelled(families: Iterable[tuple[str, Iterable[Metric]]]) -> Iterable[Metric]:
+    """Yield each metric once, with the samples of all clusters, labelled with their keys."""
+    found: dict[str, Metric] = {}
+    for key, metrics in families:
+        for metric in metrics:
+            kept = found.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+            for sample in metric.samples:
+                kept.add_sample(sample.name, {**sample.labels, "cluster": key} if key else sample.labels, sample.value)
+    return found.values()
+
+
+class _ClusterCollector(Collector):
+    """Reads the images when Prometheus scrapes, so nothing is counted twice."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the gauges."""
-        freshness = self._cluster.freshness
-        image = self._cluster.image
-        quorum = self._cluster.quorum
+        """Yield the gauges of all clusters."""
+        return _labelled((key, self._gauges(cluster)) for key, cluster, _ in self._watched())
+
+    def _gauges(self, cluster: Cluster) -> Iterable[Metric]:
+        freshness = cluster.freshness
+        image = cluster.image
+        quorum = cluster.quorum
         brokers = image.cluster.brokers.values()
-        table = self._cluster.topic_table
+        table = cluster.topic_table
         totals = table.totals() if freshness.is_ready else None
         numbers = (
             ("up", "1 while the leader confirms the image", float(quorum.leader_id is not None and freshness.is_ready)),
@@ -87,12 +105,15 @@ class _DatabaseCollector(Collector):
 class _ReportCollector(Collector):
     """The last placement reports over all web processes, as this process has read them from the database."""
 
-    def __init__(self, upkeep: ReportUpkeep) -> None:
-        self._upkeep = upkeep
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
 
     def collect(self) -> Iterable[Metric]:
         """Yield the gauges. Before the first success, its time and duration are absent."""
-        status = self._upkeep.status
+        return _labelled((key, self._gauges(upkeep.status)) for key, _, upkeep in self._watched())
+
+    @staticmethod
+    def _gauges(status: ReportStatus) -> Iterable[Metric]:
         if status.succeeded_at is not None and status.duration_seconds is not None:
             yield GaugeMetricFamily(
                 "conclave_report_last_success_timestamp_seconds",
@@ -118,11 +139,11 @@ class _ReportCollector(Collector):
 class Metrics:
     """A registry per application, so that several can run in one process in tests."""
 
-    def __init__(self, cluster: Cluster, outage: OutageWatch, upkeep: ReportUpkeep) -> None:
+    def __init__(self, watched: Watched, outage: OutageWatch) -> None:
         self.registry = CollectorRegistry()
-        self.registry.register(_ClusterCollector(cluster))
+        self.registry.register(_ClusterCollector(watched))
         self.registry.register(_DatabaseCollector(outage))
-        self.registry.register(_ReportCollector(upkeep))
+        self.registry.register(_ReportCollector(watched))
         ProcessCollector(registry=self.registry)
         self._requests = Counter(
             "conclave_http_requests", "answered requests", ("method", "route", "status"), registry=self.registry

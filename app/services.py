@@ -16,12 +16,14 @@ from app.db.database import Database
 from app.http.errors import BadRequestError, ForbiddenError, GoneError, NotLoggedInError, UnavailableError
 from app.http.paths import is_api
 from app.reports.executor.driver import PlanExecutor
+from app.reports.lake.keeper import LakeKeeper
 from app.reports.latest import LatestReports
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
 from app.reports.upkeep import ReportUpkeep
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
+from app.security.second_factors import SecondFactors
 from app.security.service import Security
 from app.texts import joined, phrase, sentence_of
 from kraft_core.image.replay_error import ReplayError
@@ -35,11 +37,17 @@ PAST_PARAMETERS: Final = ("at_offset", "at")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of the web process, one of each."""
+    """The parts of the web process for one cluster. Settings of the process and security are those of all clusters.
 
+    `key` names the cluster in addresses and in the database, "" is the cluster of the settings. Through `database` only
+    its own rows are seen.
+    """
+
+    key: str
     settings: Settings
     database: Database
     security: Security
+    second_factors: SecondFactors
     oidc: "OidcLogins | None"
     cluster: Cluster
     actions: Actions
@@ -48,12 +56,18 @@ class Services:
     upkeep: ReportUpkeep
     plans: PlanExecutor
     latest_reports: LatestReports
+    lake: LakeKeeper | None
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the process; in a request for a past state, with the cluster as it was."""
+    """Return the services of the request's cluster; in a request for a past state, with the cluster as it was."""
     past: Services | None = getattr(request.state, "past_services", None)
-    return past or cast("Services", request.app.state.services)
+    return past or cast("Services", request.state.services)
+
+
+def root_of(request: Request) -> str:
+    """Return what stands before the addresses of the request's cluster, "" for the cluster of the settings."""
+    return cast("str", request.state.root)
 
 
 def base_url_of(request: Request) -> str:

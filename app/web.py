@@ -5,9 +5,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 import uvloop
@@ -18,14 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from app import logs
-from app.actions.actions import Actions
-from app.actions.plans import PlanActions
-from app.actions.reports import ReportActions
 from app.child_environment import forget_secrets
 from app.cluster.brokers import BrokerInUseError
-from app.cluster.cluster import Cluster, StoredHistory
 from app.cluster.history import OffsetGone
-from app.cluster.log_store.recorder import Limits
+from app.cluster.known_clusters import ClusterError
+from app.clusters import ClusterChoice, Clusters
 from app.config import Settings, SettingsError, load_settings
 from app.db.database import Database
 from app.error_responses import ErrorResponses
@@ -36,20 +31,6 @@ from app.http.templating import static_files
 from app.metrics import Metrics
 from app.pages import site
 from app.pages.frame import environment
-from app.records.schema_registry import RegistrySettings, SchemaRegistry
-from app.reports.executor.cluster_steps import ClusterSteps
-from app.reports.executor.copied import known_log_dirs
-from app.reports.executor.driver import PlanExecutor
-from app.reports.executor.proposing import proposed_again
-from app.reports.executor.step_audit import step_recorder
-from app.reports.job_process import ReportSettings
-from app.reports.lake.keeper import LakeKeeper, LakeSettings, Source
-from app.reports.latest import LatestReports
-from app.reports.runner import ReportRunner
-from app.reports.scheduler import ReportScheduler
-from app.reports.topology import Sighting
-from app.reports.upkeep import ReportUpkeep, Retention
-from app.reports.webhooks import WebhookSettings
 from app.rest import api
 from app.rest.negotiation import Negotiation
 from app.security.accounts import AccountError
@@ -58,14 +39,9 @@ from app.security.guard import Guard
 from app.security.retention import AuditRetention
 from app.security.service import Security
 from app.security.slots import Slots
-from app.services import Services
 from app.startup import Startup, StartupGate
-from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.host_port import host_port
-
-if TYPE_CHECKING:
-    from app.security.oidc.logins import OidcLogins
 
 log = structlog.get_logger(__name__)
 
@@ -78,95 +54,10 @@ EXPECTED_ERRORS: tuple[type[Exception], ...] = (
     RequestValidationError,
     OffsetGone,
     AccountError,
+    ClusterError,
     BrokerInUseError,
     HTTPException,
 )
-
-
-def make_services(settings: Settings, database: Database, base_url: str) -> Services:
-    """Build the parts of the process without starting them. `base_url` is where users reach it."""
-    security = Security(database, settings)
-    cluster = Cluster(
-        settings.bootstrap,
-        database,
-        cluster_id=settings.cluster_id,
-        request_timeout_ms=settings.request_timeout_ms,
-        history_records_max=settings.history_records_max,
-        security=settings.kafka_security,
-        client_properties=settings.client_properties,
-        schemas=_schemas(settings),
-        stored=StoredHistory(settings.history_dir, Limits(settings.history_bytes, settings.history_days)),
-    )
-
-    def image() -> tuple[MetadataImage, str] | None:
-        known = cluster.cluster_id
-        return (cluster.image, known) if known is not None and cluster.freshness.is_ready else None
-
-    def topology() -> Sighting | None:
-        if image() is None:
-            return None
-        brokers = cluster.image.cluster.brokers
-        fenced = [broker_id for broker_id, broker in brokers.items() if broker.fenced]
-        return Sighting(list(brokers), fenced, cluster.topic_table.totals().reassigning > 0)
-
-    reports = ReportRunner(
-        database,
-        ReportSettings(
-            folder=settings.data_dir / "reports",
-            spark_master=settings.spark_master,
-            spark_memory=settings.spark_memory,
-            spark_conf=settings.spark_conf,
-            java_home=settings.java_home,
-            timeout_seconds=settings.report_timeout_seconds,
-            base_url=base_url,
-            lake=settings.lake_location,
-            spark_files=settings.spark_files or None,
-        ),
-        image,
-        partial(known_log_dirs, cluster, REPORT_SIZES_SECONDS, fresh_seconds=0.0),
-    )
-    webhook = WebhookSettings(
-        settings.webhook_secret.get_secret_value() if settings.webhook_secret else "", settings.webhook_hosts
-    )
-    retention = Retention(settings.report_days, settings.report_runs_max, settings.report_snapshots_max)
-    schedules = ReportScheduler(database, reports, topology)
-    plans = PlanExecutor(database, ClusterSteps(cluster), proposed_again, step_recorder(security))
-    report_actions = ReportActions(reports, schedules, database, security, webhook)
-    return Services(
-        settings=settings,
-        database=database,
-        security=security,
-        oidc=_oidc_logins(settings, security, database),
-        cluster=cluster,
-        actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
-        reports=reports,
-        schedules=schedules,
-        plans=plans,
-        latest_reports=LatestReports(database),
-        upkeep=ReportUpkeep(database, settings.data_dir / "reports", retention, webhook),
-    )
-
-
-def _oidc_logins(settings: Settings, security: Security, database: Database) -> "OidcLogins | None":
-    if settings.oidc_issuer is None:
-        return None
-    from app.security.oidc.logins import OidcLogins
-
-    return OidcLogins(settings, security, database)
-
-
-def _schemas(settings: Settings) -> SchemaRegistry | None:
-    if settings.schema_registry_url is None:
-        return None
-    password = settings.schema_registry_password
-    return SchemaRegistry(
-        RegistrySettings(
-            settings.schema_registry_url,
-            settings.schema_registry_user,
-            "" if password is None else password.get_secret_value(),
-            settings.schema_registry_ca,
-        )
-    )
 
 
 def create_app(
@@ -182,10 +73,11 @@ def create_app(
     connections = connections_allowed()
     slots = Slots(connections, settings.body_bytes_max)
     url = settings.public_url or base_url or f"http://{host_port(settings.host, settings.http_port)}"
-    services = make_services(settings, Database(settings.sqlalchemy_url), url)
-    metrics = Metrics(services.cluster, services.database.outage, services.upkeep)
-    retention = AuditRetention(services.database, settings.audit_days, settings.audit_rows_max)
-    lake = _lake_keeper(settings, services)
+    database = Database(settings.sqlalchemy_url)
+    security = Security(database, settings)
+    clusters = Clusters(settings, database, security, url)
+    metrics = Metrics(lambda: [(each.key, each.cluster, each.upkeep) for each in clusters.all()], database.outage)
+    retention = AuditRetention(database, settings.audit_days, settings.audit_rows_max)
     startup = Startup(on_started or (lambda: None))
     error_responses = ErrorResponses(
         site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes]
@@ -193,12 +85,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        startup.begin(_start(app, retention, lake, url))
+        startup.begin(_start(app, security, database, retention, url))
         try:
             yield
         finally:
             await startup.stop()
-            await _stop(services, retention, lake)
+            await _stop(clusters, security, database, retention)
 
     app = FastAPI(
         title="Conclave",
@@ -210,14 +102,16 @@ def create_app(
         lifespan=lifespan,
         middleware=[
             Middleware(Edge, settings=settings, render=error_responses.render, observe=metrics.observe),
+            Middleware(ClusterChoice, found=clusters),
             Middleware(StartupGate, startup=startup),
-            Middleware(Guard, security=services.security, settings=settings, slots=slots),
+            Middleware(Guard, security=security, settings=settings, slots=slots),
             Middleware(Negotiation),
             Middleware(Compression),
         ],
         exception_handlers=dict.fromkeys(EXPECTED_ERRORS, _handler(error_responses)),
     )
-    app.state.services = services
+    app.state.services = clusters.home
+    app.state.clusters = clusters
     app.state.connections_max = connections
     app.state.slots = slots
     app.state.metrics = metrics
@@ -228,59 +122,29 @@ def create_app(
     return app
 
 
-def _lake_keeper(settings: Settings, services: Services) -> LakeKeeper | None:
-    if settings.lake_location is None:
-        return None
-    chosen = LakeSettings(
-        settings.lake_location,
-        settings.lake_days,
-        settings.lake_interval_seconds,
-        spark_conf=settings.spark_conf,
-    )
-
-    def source() -> Source | None:
-        cluster_id, history = services.cluster.cluster_id, services.cluster.archive.folder
-        return None if cluster_id is None or history is None else Source(cluster_id, history)
-
-    return LakeKeeper(services.database, chosen, source)
-
-
-async def _start(app: FastAPI, retention: AuditRetention, lake: LakeKeeper | None, url: str) -> None:
+async def _start(app: FastAPI, security: Security, database: Database, retention: AuditRetention, url: str) -> None:
     """Open the database, however long that takes, then start all parts."""
-    services: Services = app.state.services
     startup: Startup = app.state.startup
+    clusters: Clusters = app.state.clusters
     _prepare_first_visit(app)
 
     def prepare() -> str | None:
-        services.database.upgrade()
-        return services.security.prepare(url)
+        database.upgrade()
+        return security.prepare(url)
 
     app.state.login_link = await startup.open_database(prepare)
-    services.cluster.start()
-    await startup.retried(services.reports.start)
-    await startup.retried(services.schedules.start)
-    services.plans.start()
-    await services.upkeep.start()
+    await clusters.start(startup)
     retention.start()
-    if lake is not None:
-        lake.start()
 
 
-async def _stop(services: Services, retention: AuditRetention, lake: LakeKeeper | None) -> None:
+async def _stop(clusters: Clusters, security: Security, database: Database, retention: AuditRetention) -> None:
     """Stop all parts, including those that were never started."""
     await retention.stop()
-    if lake is not None:
-        await lake.stop()
-    await services.actions.long_elections.stop()
-    await services.plans.stop()
-    await services.schedules.stop()
-    await services.upkeep.stop()
-    await services.reports.stop()
-    await services.cluster.stop()
+    await clusters.stop()
     with contextlib.suppress(SQLAlchemyError):
-        await services.security.flush()
-    await services.database.outage.stop()
-    await asyncio.to_thread(services.database.close)
+        await security.flush()
+    await database.outage.stop()
+    await asyncio.to_thread(database.close)
 
 
 def _prepare_first_visit(app: FastAPI) -> None:
@@ -316,12 +180,12 @@ def run_web(settings: Settings) -> int:
     port = listener.getsockname()[1]
     url = settings.public_url or f"http://{host_port(settings.host, port)}"
     app = create_app(settings, url, lambda: _announce(app, server, url))
-    services: Services = app.state.services
+    clusters: Clusters = app.state.clusters
     server = WebServer(
         app,
         connections_max=app.state.connections_max,
         on_started=lambda: None,
-        on_stopping=services.cluster.begin_stop,
+        on_stopping=clusters.begin_stop,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(server.serve(sockets=[listener]))

@@ -1,7 +1,9 @@
 // Keys of every page: search over everything (Ctrl-K), the page's own search (/), shortcuts, and their list (?).
 "use strict";
 (() => {
-  const GO = { d: "/", t: "/topics", b: "/brokers", q: "/quorum", c: "/changes", r: "/reports", p: "/plans" };
+  const ROOT = document.body.dataset.root ?? "/"; // of the cluster of this page
+  const GO = { d: "", t: "topics", b: "brokers", q: "quorum", c: "changes", r: "reports", p: "plans" };
+  for (const letter of Object.keys(GO)) GO[letter] = ROOT + GO[letter];
   const WAIT_MS = 120; // after the last key, before the search
   const NEXT_MS = 1500; // between g and the letter of a page
 
@@ -43,7 +45,7 @@
   const search = async () => {
     const turn = ++asked;
     try {
-      const answer = await fetch(`/fragments/search?q=${encodeURIComponent(input.value.slice(0, 249))}`, { redirect: "error" });
+      const answer = await fetch(`${ROOT}fragments/search?q=${encodeURIComponent(input.value.slice(0, 249))}`, { redirect: "error" });
       if (turn !== asked || !answer.ok) return; // a newer search is under way
       const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("found");
       list.replaceChildren(...found.children);

@@ -98,7 +98,7 @@ class ClusterIdentity:
         foreign = ""
         for host, port in self._bootstrap:
             try:
-                found = await self._ask(host, port)
+                found = await ask_cluster_id(host, port, self._security)
             except (ConnectionError, KafkaError) as cause:
                 if self.cluster_id is None:
                     log.info("cluster_id_unknown", extra={"host": host, "port": port, "cause": str(cause)})
@@ -119,17 +119,18 @@ class ClusterIdentity:
                 self.foreign = foreign
         self.foreign = foreign
 
-    async def _ask(self, host: str, port: int) -> str:
-        """Return the cluster id that one controller reports. Raises ConnectionError, KafkaError."""
-        connection = await KafkaConnection.open(host, port, "conclave-cluster-id", TIMEOUT_MS, self._security)
-        try:
-            request = DescribeClusterRequest(endpoint_type=EndpointType.CONTROLLER)
-            answer = cast("DescribeClusterResponse", await connection.request(request, TIMEOUT_MS))
-        finally:
-            connection.close()
-        if answer.error_code != ErrorCode.NONE:
-            raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
-        return answer.cluster_id
+
+async def ask_cluster_id(host: str, port: int, security: ClientSecurity) -> str:
+    """Return the cluster id that one controller reports. Raises ConnectionError, KafkaError."""
+    connection = await KafkaConnection.open(host, port, "conclave-cluster-id", TIMEOUT_MS, security)
+    try:
+        request = DescribeClusterRequest(endpoint_type=EndpointType.CONTROLLER)
+        answer = cast("DescribeClusterResponse", await connection.request(request, TIMEOUT_MS))
+    finally:
+        connection.close()
+    if answer.error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(answer.error_code), answer.error_message or None)
+    return answer.cluster_id
 
 
 def remembered_cluster(session: Session) -> str | None:

@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Annotated, Any, Final
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, MetaData, String
-from sqlalchemy.orm import DeclarativeBase, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 NAMING_CONVENTION: Final = {
@@ -53,6 +53,16 @@ class Base(DeclarativeBase):
     """The declarative base of all models."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
+
+
+ClusterKey = Annotated[str, mapped_column(String(32))]
+"""The name of a cluster in addresses and in the database; "" is the cluster of the settings."""
+
+
+class OfCluster:
+    """A row that belongs to one of the process's clusters; through `Database.of_cluster` only those of one are used."""
+
+    cluster: Mapped[ClusterKey] = mapped_column(server_default="", index=True)
 
 
 def utc_now() -> dt.datetime:

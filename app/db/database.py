@@ -7,6 +7,7 @@ see outage.
 """
 
 import asyncio
+import copy
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import ORMExecuteState, with_loader_criteria
 from sqlalchemy.orm import Session as OrmSession
 
+from app.db.base import OfCluster
 from app.db.migrate import upgrade
 from app.db.outage import DatabaseUnavailableError, OutageWatch, trouble_of
 
@@ -68,15 +71,44 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
+class _ClusterSession(OrmSession):
+    """A session for the rows of one cluster, `info["cluster"]`, among those that are OfCluster."""
+
+
+@event.listens_for(_ClusterSession, "do_orm_execute")
+def _read_own_rows(state: ORMExecuteState) -> None:
+    if not state.is_insert and not state.is_column_load and not state.is_relationship_load:
+        key = state.session.info["cluster"]
+        own = with_loader_criteria(OfCluster, lambda each: each.cluster == key, include_aliases=True)
+        state.statement = state.statement.options(own)
+
+
+@event.listens_for(_ClusterSession, "before_flush")
+def _write_own_rows(session: OrmSession, _context: object, _instances: object) -> None:
+    for row in session.new:
+        if isinstance(row, OfCluster):
+            row.cluster = session.info["cluster"]
+
+
 class Database:
     """The engine and its worker threads. Close it when the process ends."""
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._cluster: str | None = None
         self.engine = make_engine(url)
         self.outage = OutageWatch(self._probe)
         self._reading = self.engine.execution_options(writes=False)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
+
+    def of_cluster(self, key: str) -> "Database":
+        """Return this database as the parts of one cluster see it: of tables that are OfCluster, only its own rows.
+
+        The engine and its threads stay those of this one, which closes them.
+        """
+        own = copy.copy(self)
+        own._cluster = key  # noqa: SLF001 - its own class
+        return own
 
     async def read(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a read-only transaction."""
@@ -143,9 +175,13 @@ class Database:
         else:
             self._run(self._reading, lambda session: session.execute(text("SELECT 1")))
 
-    @staticmethod
-    def _run(engine: Engine, work: Callable[[OrmSession], T], *, keep: bool = True) -> T:
-        with OrmSession(engine, expire_on_commit=False) as session, session.begin() as transaction:
+    def _session(self, engine: Engine) -> OrmSession:
+        if self._cluster is None:
+            return OrmSession(engine, expire_on_commit=False)
+        return _ClusterSession(engine, expire_on_commit=False, info={"cluster": self._cluster})
+
+    def _run(self, engine: Engine, work: Callable[[OrmSession], T], *, keep: bool = True) -> T:
+        with self._session(engine) as session, session.begin() as transaction:
             value = work(session)
             if not keep:
                 session.flush()

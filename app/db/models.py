@@ -1,7 +1,7 @@
 """Tables of the web process: accounts, the audit, idempotency keys and the epochs of quorums.
 
-Secrets are never stored: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests. Each
-has at least 128 random bits, so a plain digest cannot be reversed.
+Secrets are stored as digests: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests.
+Each has at least 128 random bits, so a plain digest cannot be reversed. Only second factors are sealed: see totp.
 """
 
 import datetime as dt
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from app.db.base import PK, Base, Digest, Moment, Name, Offset, UtcDateTime
+from app.db.base import PK, Base, ClusterKey, Digest, Moment, Name, OfCluster, Offset, UtcDateTime
 
 ROLES = ("viewer", "editor", "admin")
 
@@ -19,7 +19,7 @@ class User(Base):
     """A person who can log in. Without a password, only by a one-time link.
 
     With `issuer` and `subject`, a user of an OpenID issuer, who logs in there and nowhere else. `role_lost_at`: since
-    then the user's groups there give no role.
+    then the user's groups there give no role. `totp_secret` is sealed; `totp_last_step` is the newest code used.
     """
 
     __tablename__ = "users"
@@ -35,6 +35,9 @@ class User(Base):
     subject: Mapped[str | None] = mapped_column(String(255))
     role_lost_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     password_hash: Mapped[str | None] = mapped_column(String(255))
+    totp_secret: Mapped[str | None] = mapped_column(String(255))
+    totp_last_step: Mapped[Offset | None]
+    recovery_digests: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     created_at: Mapped[Moment]
     password_changed_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     last_login_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
@@ -120,7 +123,7 @@ class KeptForm(Base):
     expires_at: Mapped[Moment]
 
 
-class AuditEvent(Base):
+class AuditEvent(OfCluster, Base):
     """One login, denial or change: actor, source, action, resource and result.
 
     `metadata_offset` is the offset of a cluster change in the metadata log. `count` is the number of times it happened
@@ -149,6 +152,26 @@ class AuditEvent(Base):
     count: Mapped[int] = mapped_column(server_default="1", default=1)
 
 
+class ClusterRecord(Base):
+    """A cluster beside that of the settings; see app.cluster.known_clusters.
+
+    `command_config` is the name of a file of client properties on the server, "" for a plaintext connection: no secret
+    is in the database. `cluster_id` is the id that its controllers gave when the address was tested.
+    """
+
+    __tablename__ = "clusters"
+    __table_args__ = (UniqueConstraint("key"), UniqueConstraint("cluster_id"))
+    id: Mapped[PK]
+    key: Mapped[ClusterKey]
+    name: Mapped[str] = mapped_column(String(60))
+    bootstrap_controllers: Mapped[str] = mapped_column(String(2048))
+    command_config: Mapped[Name]
+    color: Mapped[str] = mapped_column(String(16))
+    cluster_id: Mapped[str] = mapped_column(String(64))
+    changed_by: Mapped[Name]
+    changed_at: Mapped[Moment]
+
+
 class IdempotencyKey(Base):
     """The response to a request with an Idempotency-Key. `status` is None while the request runs."""
 
@@ -164,7 +187,7 @@ class IdempotencyKey(Base):
     body: Mapped[str] = mapped_column(Text)
 
 
-class QuorumEpoch(Base):
+class QuorumEpoch(OfCluster, Base):
     """One epoch of a quorum, kept beyond the log's retention. The fields are those of app.cluster.epochs.Epoch.
 
     Times are ms since 1970, as in the log; -1 means unknown.

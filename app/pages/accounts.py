@@ -188,6 +188,41 @@ async def delete_user(request: Request, caller: Admin, name: str, confirmed: Ann
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
 
 
+@router.post("/users/{name}/reset-second-factor")
+@refused_on_page(users_page)
+async def reset_second_factor(
+    request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview turning off the second factor of a user who has lost it; with confirmed=yes turn it off."""
+    factors = services_of(request).second_factors
+
+    async def dry_run() -> ConfirmView:
+        await factors.reset(caller.principal, name, caller.info, validate_only=True)
+        return view
+
+    async def apply() -> Flash:
+        await factors.reset(caller.principal, name, caller.info)
+        return Flash("good", phrase("The second factor of %(name)s is off.", name=name))
+
+    view = ConfirmView(
+        title=phrase("Reset the second factor of %(name)s", name=name),
+        active="/access",
+        back=TITLE,
+        back_url="/access",
+        action=f"/access/{_path(name, '/reset-second-factor')}",
+        button=phrase("Reset second factor"),
+        changes=[(phrase("Second factor of %(name)s", name=name), phrase("on"), phrase("off"))],
+        consequences=(
+            phrase(
+                "All sessions of %(name)s end at once. The password alone logs in until another is set up.", name=name
+            ),
+        ),
+        curl=curl(request, "DELETE", _path(name, "/second-factor")),
+        dangerous=True,
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+
+
 @router.post("/users/{name}/end-sessions")
 @refused_on_page(users_page)
 async def end_sessions(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from app.db.models import AuditEvent
 from app.pages.frame import page_of, render
-from app.security.audit import AuditFilter, events
+from app.security.audit import AuditFilter
 from app.services import Admin, Services, services_of
 from app.texts import phrase
 
@@ -43,7 +43,7 @@ def _details(event: AuditEvent) -> str:
 async def audit_view(services: Services, actor: str, resource: str, before: int | None) -> AuditView:
     """Return the newest events that match, or those before an event."""
     wanted = AuditFilter(actor=actor.strip(), resource=resource.strip(), before_id=before)
-    found = await services.database.read(events, wanted, EVENTS_ON_PAGE)
+    found = await services.security.events(wanted, EVENTS_ON_PAGE)
     rows = [(each, _details(each)) for each in found]
     live = f"/fragments/audit?{urlencode([('actor', actor), ('resource', resource)])}" if before is None else ""
     return AuditView(actor, resource, rows, found[-1].id if len(found) == EVENTS_ON_PAGE else None, live)

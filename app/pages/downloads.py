@@ -215,7 +215,7 @@ async def rendered(request: Request, address: str, rows: int | None) -> tuple[st
         "path": parts.path,
         "raw_path": parts.path.encode(),
         "query_string": parts.query.encode(),
-        "state": {**request.scope["state"], "rows_on_page": rows, "language": ENGLISH},
+        "state": {**request.scope["state"], "rows_on_page": rows, "language": ENGLISH, "root": ""},
         "starlette.exception_handlers": ({}, {}),  # what the page raises is answered as if this request had raised it
     }
     body: list[bytes] = []

@@ -15,6 +15,8 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from app.cluster.brokers import BrokerInUseError
+from app.clusters import clusters_of
+from app.http.cluster_paths import HOME, root_of_key, under_root
 from app.http.errors import CHANGE_REFUSED, of_connection, of_kafka
 from app.http.locations import htmx_redirect, redirect
 from app.http.templating import make_environment, static_files
@@ -26,7 +28,7 @@ from app.pages.navigation import Group, navigation_of
 from app.pages.past import PastBanner, past_banner, stay_in_past
 from app.pages.theme import theme_of
 from app.security.roles import Principal, Role
-from app.services import csrf_token_of, may_read_records, may_write_records, services_of, visitor_of
+from app.services import Services, csrf_token_of, may_read_records, may_write_records, root_of, services_of, visitor_of
 from app.texts import LANGUAGES, Text, gettext, joined, phrase, phrases, recognised, shown, speaking
 from kraft_core.protocol.errors import KafkaError
 
@@ -50,17 +52,20 @@ REFUSALS: Final = (KafkaError, ConnectionError, BrokerInUseError)
 
 @dataclass(frozen=True, slots=True)
 class ClusterName:
-    """The cluster of a page: the name from the settings, and the cluster id, "" before it is known."""
+    """The cluster of a page: its name, the cluster id ("" before it is known), its colour, and its link from others."""
 
     name: str
     id: str
+    color: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """The frame of a page; see base.html and bare.html.
 
-    `theme` is light or dark, "" for that of the system. `address` is that of `address_of`.
+    `theme` is light or dark, "" for that of the system. `address` is that of `address_of`, `others` are the other
+    clusters of the process.
     """
 
     title: str
@@ -72,6 +77,7 @@ class Page:
     cluster: ClusterName
     theme: str
     address: str
+    others: Sequence[ClusterName] = ()
     past: PastBanner | None = None
     may_read_records: bool = False
     may_write_records: bool = False
@@ -266,7 +272,7 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
     live = live_state(services.cluster, subject, getattr(request.state, "stamp", None))
     flash = (*take_flash(request, services.security), *notes)
     user, token = (visitor_of(request), csrf_token_of(request)) if is_known else (None, "")
-    name = ClusterName(services.settings.cluster_name, services.cluster.cluster_id or "")
+    name, *others = [_cluster_name(each) for each in (services, *_other_clusters(request, services))]
     past = past_banner(request)
     is_present = is_known and past is None
     return Page(
@@ -279,10 +285,22 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
         name,
         theme_of(request),
         address_of(request),
+        others if is_known else (),
         past,
         may_read_records=is_present and may_read_records(request),
         may_write_records=is_present and may_write_records(request),
     )
+
+
+def _cluster_name(services: Services) -> ClusterName:
+    settings, key = services.settings, services.key or HOME
+    return ClusterName(
+        settings.cluster_name, services.cluster.cluster_id or "", settings.cluster_color, f"{root_of_key(key)}/"
+    )
+
+
+def _other_clusters(request: Request, services: Services) -> list[Services]:
+    return [each for each in clusters_of(request).all() if each.key != services.key]
 
 
 def may(request: Request, role: Role) -> bool:
@@ -317,7 +335,7 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
         columns_of=partial(columns_of, request),
         **context,
     )
-    response = HTMLResponse(stay_in_past(request, html), status)
+    response = HTMLResponse(under_root(root_of(request), stay_in_past(request, html)), status)
     response.headers["Cache-Control"] = "no-store"
     if "page" in context:
         clear_flash(request, response)

@@ -10,7 +10,7 @@ import dataclasses
 import datetime as dt
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote
 
@@ -20,9 +20,10 @@ from fastapi.responses import Response, StreamingResponse
 from app.cluster.cluster import Cluster
 from app.cluster.history import Change
 from app.cluster.quorum_text import clock, state_text, state_tone
+from app.http.cluster_paths import address_under_root
 from app.http.errors import BadRequestError
 from app.pages.language import language_of
-from app.services import Reader, services_of
+from app.services import Reader, root_of, services_of
 from app.texts import phrase, sentences, shown, speaking
 from kraft_core.image.metadata_image import MetadataImage
 from kraft_core.protocol.uuids import uuid_from_text, uuid_to_text
@@ -143,14 +144,15 @@ class SubjectWatch:
         self._is_searched = False
         self._end: Change | None = None
 
-    def gone(self) -> Gone | None:
-        """Return what happened to the subject, None while it exists."""
+    def gone(self, root: str) -> Gone | None:
+        """Return what happened to the subject, None while it exists. `root` is what its address begins with."""
         if self._subject.is_there(self._cluster):
             self._is_searched = False
             return None
         if not self._is_searched:
             self._end, self._is_searched = self._subject.end(self._cluster), True
-        return self._subject.gone(self._cluster, self._end)
+        gone = self._subject.gone(self._cluster, self._end)
+        return replace(gone, url=address_under_root(root, gone.url))
 
 
 def deletion(cluster: Cluster, has: Callable[[MetadataImage], bool]) -> Change | None:
@@ -239,7 +241,7 @@ def live_state(cluster: Cluster, subject: Subject | None = None, stamp: str | No
 
 
 class StateEvents:
-    """The event that all streams send at the same moment, made once in each language."""
+    """The event that all streams of a cluster send at the same moment, made once in each language."""
 
     def __init__(self) -> None:
         self._live: Live | None = None
@@ -279,13 +281,15 @@ async def events(
     cluster = services_of(request).cluster
     watch = SubjectWatch(cluster, Subject.parse(subject)) if subject else None
     language = language_of(request)
-    states: StateEvents = request.app.state.state_events
+    kept: dict[str, StateEvents] = request.app.state.state_events
+    states = kept.setdefault(services_of(request).key, StateEvents())
+    root = root_of(request)
 
     async def stream() -> AsyncIterator[str]:
         yield "retry: 1000\n\n"
         stamp = ""
         while not cluster.is_stopping:
-            newest, event = states.event(cluster, None if watch is None else watch.gone(), language)
+            newest, event = states.event(cluster, None if watch is None else watch.gone(root), language)
             yield event
             if newest != stamp:
                 await asyncio.sleep(PAUSE_SECONDS)

@@ -13,6 +13,7 @@ from app.pages.frame import page_of, render
 from app.security.accounts import AccountError
 from app.security.guard import SESSION_COOKIE, is_https
 from app.security.oidc.returned import LOGIN_LIFETIME, Returned
+from app.security.second_factors import STEP_REFUSED
 from app.services import Reader, base_url_of, info_of, services_of, visitor_of
 from app.texts import phrase
 
@@ -71,9 +72,36 @@ async def login(
     services = services_of(request)
     location = safe_next(next)
     try:
-        session_id = await services.security.login(name, password, info_of(request))
+        entered = await services.second_factors.login(name, password, info_of(request))
     except ApiError as refused:
         response = _login_page(request, refused.message, name, location, refused.status)
+        response.headers.update(refused.headers)
+        return response
+    if entered.step:
+        return _code_page(request, entered.step, location)
+    return _with_session(request, entered.session_id, location)
+
+
+def _code_page(request: Request, step: str, next_: str, error: str = "", status: int = 200) -> Response:
+    page = page_of(request, phrase("Log in"))
+    return render(request, "login_code.html", status, page=page, step=step, next=next_, error=error)
+
+
+@router.post("/login/code")
+async def login_with_code(
+    request: Request,
+    step: Annotated[str, Form()] = "",
+    code: Annotated[str, Form()] = "",
+    next: Annotated[str, Form()] = "/",  # noqa: A002 - see login_form
+) -> Response:
+    """Open a session of a user with a second factor, after the password."""
+    location = safe_next(next)
+    try:
+        session_id = await services_of(request).second_factors.finish(step, code, info_of(request))
+    except ApiError as refused:
+        if refused.message == STEP_REFUSED:
+            return _login_page(request, refused.message, next_=location, status=refused.status)
+        response = _code_page(request, step, location, refused.message, refused.status)
         response.headers.update(refused.headers)
         return response
     return _with_session(request, session_id, location)

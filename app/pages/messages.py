@@ -12,6 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from app.cluster.record_windows import Window
 from app.cluster.records import Found, Tailed, TooManyReadersError
+from app.http.cluster_paths import under_root
 from app.http.errors import FORM_REFUSED, NotFoundError
 from app.pages.frame import REFUSALS, html_of, number, page_of, refusal, render, size
 from app.pages.language import language_of
@@ -19,7 +20,7 @@ from app.pages.message_query import CURSOR_MAX, STARTS, MessageForm, QueryError,
 from app.pages.topic import known_topic
 from app.records.contents import FORMATS, Content, Decoder, content_of, sizes_of, visible
 from app.records.filters import FIELDS, OPERATORS
-from app.services import RecordReader, services_of
+from app.services import RecordReader, root_of, services_of
 from app.texts import joined, phrase, phrases, sentence_of, sentences, shown, speaking
 from kraft_core.clients.consumer.clipping_decoder import ClippedRecord
 from kraft_core.clients.consumer.uniform_records import Raw
@@ -296,7 +297,7 @@ def _said(request: Request, text: str) -> str:
 def _event(request: Request, name: str, tailed: Tailed) -> str:
     rows = [message_row(name, record, tailed.decoder) for record in reversed(tailed.records)]
     data = {
-        "rows": html_of(request, "_message_rows.html", rows=rows) if rows else "",
+        "rows": under_root(root_of(request), html_of(request, "_message_rows.html", rows=rows)) if rows else "",
         "count": len(rows),
         "passed_over": tailed.passed_over,
         "errors": [

@@ -50,6 +50,7 @@ NAVIGATION: Final = (
     Group(
         phrase("Admin"),
         (
+            Entry("/clusters", phrase("Clusters"), "clusters"),
             Entry("/rights", phrase("Access control"), "shield", Role.ADMIN),
             Entry("/access", phrase("Users and tokens"), "users", Role.ADMIN),
             Entry("/audit", phrase("Audit"), "list", Role.ADMIN),

@@ -24,19 +24,27 @@ class OwnAccountView:
     """Model of own_account.html. An API token has neither a password nor sessions, and an issuer's user no password."""
 
     is_user: bool
-    has_own_password: bool
+    is_at_issuer: bool
+    has_password: bool
+    has_second_factor: bool
+    recovery_codes: int
     needs_current_password: bool
     length_min: int
     sessions: Sequence[OpenSession]
     error: str
 
 
-async def _page(request: Request, caller: Caller, error: str = "", status: int = 200) -> Response:
+async def account_page(request: Request, caller: Caller, error: str = "", status: int = 200) -> Response:
+    """Return the page."""
     security, principal = services_of(request).security, caller.principal
     is_user = principal.session_id is not None
+    user = await security.user(principal.name) if is_user else None
     view = OwnAccountView(
         is_user=is_user,
-        has_own_password=is_user and (await security.user(principal.name)).issuer is None,
+        is_at_issuer=user is not None and user.issuer is not None,
+        has_password=user is not None and user.password_hash is not None,
+        has_second_factor=user is not None and user.totp_secret is not None,
+        recovery_codes=0 if user is None else len(user.recovery_digests or ()),
         needs_current_password=await security.needs_present_password(principal),
         length_min=LENGTH_MIN,
         sessions=await security.sessions_of(principal.name, principal.session_id) if is_user else (),
@@ -45,7 +53,8 @@ async def _page(request: Request, caller: Caller, error: str = "", status: int =
     return render(request, "own_account.html", status, page=page_of(request, phrase("Your account")), view=view)
 
 
-def _require_user(caller: Caller) -> None:
+def require_user(caller: Caller) -> None:
+    """Raise ForbiddenError for a token."""
     if caller.principal.session_id is None:
         raise ForbiddenError(phrase("An API token has no password and no sessions."))
 
@@ -53,7 +62,7 @@ def _require_user(caller: Caller) -> None:
 @router.get("")
 async def account(request: Request, caller: Reader) -> Response:
     """Return the page."""
-    return await _page(request, caller)
+    return await account_page(request, caller)
 
 
 @router.post("/password")
@@ -64,30 +73,30 @@ async def set_password(
     password: Annotated[str, Form()] = "",
 ) -> Response:
     """Set the user's password."""
-    _require_user(caller)
+    require_user(caller)
     try:
         await services_of(request).security.set_own_password(caller.principal, present, password, caller.info)
     except AccountError as refused:
-        return await _page(request, caller, refused.message, FORM_REFUSED)
+        return await account_page(request, caller, refused.message, FORM_REFUSED)
     return go_to(request, "/account", Flash("good", phrase("Password set. Your other sessions have ended.")))
 
 
 @router.post("/sessions/{session_id}/end")
 async def end_session(request: Request, caller: Reader, session_id: int) -> Response:
     """End one session of the user."""
-    _require_user(caller)
+    require_user(caller)
     try:
         await services_of(request).security.end_session(
             caller.principal, caller.principal.name, session_id, caller.info
         )
     except AccountError as refused:
-        return await _page(request, caller, refused.message, FORM_REFUSED)
+        return await account_page(request, caller, refused.message, FORM_REFUSED)
     return go_to(request, "/account", Flash("good", phrase("Session ended.")))
 
 
 @router.post("/end-other-sessions")
 async def end_other_sessions(request: Request, caller: Reader) -> Response:
     """End all sessions of the user but this one."""
-    _require_user(caller)
+    require_user(caller)
     await services_of(request).security.end_sessions(caller.principal, caller.principal.name, caller.info)
     return go_to(request, "/account", Flash("good", phrase("Your other sessions have ended.")))

@@ -17,7 +17,7 @@ from app.reports.cron import EXAMPLE, InvalidCronError, InvalidTimeZoneError, ne
 from app.reports.models import ReportSchedule, ReportWebhook
 from app.reports.schedules import ScheduleSpec, get_schedule
 from app.reports.webhooks import InvalidWebhookError, webhooks_of
-from app.services import Reader, ReportEditor, Services, base_url_of, services_of
+from app.services import Reader, ReportEditor, Services, base_url_of, root_of, services_of
 from app.texts import joined, phrase, recognised
 
 router = APIRouter(include_in_schema=False)
@@ -224,7 +224,7 @@ async def send_test(request: Request, caller: ReportEditor, name: str) -> Respon
     schedule = await _known(services, name)
     try:
         sent = await services.actions.reports.send_test(
-            caller, schedule, services.cluster.cluster_id, base_url_of(request)
+            caller, schedule, services.cluster.cluster_id, f"{base_url_of(request)}{root_of(request)}"
         )
     except InvalidWebhookError as refused:
         return go_to(

@@ -45,7 +45,7 @@ class _Made:
 
 
 class SharedParts:
-    """The answers of one process, of the newest stamp only and at most ANSWERS_MAX."""
+    """The answers about one cluster, of the newest stamp only and at most ANSWERS_MAX."""
 
     def __init__(self) -> None:
         self._token = secrets.token_hex(16)  # stands for the CSRF token in answers; nobody outside can know it
@@ -112,7 +112,8 @@ def shared(handler: Handler) -> Handler:
         is_plain = services_of(request).cluster.past is None and not hasattr(request.state, "rows_on_page")
         if not is_plain or HEADER not in request.headers:
             return await handler(request, **arguments)
-        parts: SharedParts = request.app.state.shared_parts
+        kept: dict[str, SharedParts] = request.app.state.shared_parts
+        parts = kept.setdefault(services_of(request).key, SharedParts())
         return await parts.answer(request, lambda nobody: handler(nobody, **arguments))
 
     return answer

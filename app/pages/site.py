@@ -5,6 +5,7 @@ from typing import Final
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
+from app.http.cluster_paths import under_root
 from app.http.errors import ApiError, NoSuchPathError
 from app.pages import (
     access_control,
@@ -16,6 +17,7 @@ from app.pages import (
     broker_timeline,
     brokers,
     changes,
+    clusters,
     columns,
     configs,
     dashboard,
@@ -49,6 +51,7 @@ from app.pages import (
     reports,
     scram,
     search,
+    second_factor,
     selected_acls,
     selected_groups,
     selected_topics,
@@ -63,16 +66,18 @@ from app.pages import (
 )
 from app.pages.frame import html_of, page_of
 from app.pages.past import past_paths
-from app.pages.shared_parts import SharedParts
+from app.services import root_of
 from app.texts import Text, phrase, recognised
 
 ROUTERS = (
     login.router,
     kept_form.router,
     own_account.router,
+    second_factor.router,
     accounts.router,
     api_tokens.router,
     audit.router,
+    clusters.router,
     dashboard.router,
     differences.router,
     changes.router,
@@ -164,8 +169,8 @@ def include(app: FastAPI) -> None:
     """Add every page to the application."""
     for router in ROUTERS:
         app.include_router(router)
-    app.state.shared_parts = SharedParts()
-    app.state.state_events = live.StateEvents()
+    app.state.shared_parts = {}
+    app.state.state_events = {}
     app.state.past_paths = past_paths(route for router in ROUTERS for route in router.routes)
 
 
@@ -177,4 +182,4 @@ def error_page(request: Request, error: ApiError) -> Response:
         message = recognised(message)
     context = {"code": error.status, "message": message, "request_id": request.state.request_id}
     html = html_of(request, "error.html", page=page_of(request, title), **context)
-    return HTMLResponse(html, error.status)
+    return HTMLResponse(under_root(root_of(request), html), error.status)

@@ -6,21 +6,21 @@ from typing import Any
 from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.base import PK, Base, Moment, Name, Offset, UtcDateTime
+from app.db.base import PK, Base, Moment, Name, OfCluster, Offset, UtcDateTime
 
 ACTIVE_STATES = ("queued", "snapshotting", "running", "storing")
 FINAL_STATES = ("succeeded", "failed", "cancelled", "timed_out", "lost")
 _STATES = ", ".join(f"'{state}'" for state in (*ACTIVE_STATES, *FINAL_STATES))
 
 
-class ReportSchedule(Base):
+class ReportSchedule(OfCluster, Base):
     """A schedule of reports; see `app.reports.schedules.ScheduleSpec`.
 
     `topology` is what a schedule with `on_change` has seen last (see `app.reports.topology`), None before the first.
     """
 
     __tablename__ = "report_schedules"
-    __table_args__ = (UniqueConstraint("name"),)
+    __table_args__ = (UniqueConstraint("cluster", "name"),)
     id: Mapped[PK]
     name: Mapped[Name]
     cron: Mapped[str] = mapped_column(String(128))
@@ -34,7 +34,7 @@ class ReportSchedule(Base):
     changed_at: Mapped[Moment]
 
 
-class ReportRun(Base):
+class ReportRun(OfCluster, Base):
     """One run over the committed image at (image_epoch, image_offset). `result` is the job's output if it succeeded.
 
     A scheduled run exists once per due time, however many processes try. While a run is active, its web process extends

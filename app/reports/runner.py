@@ -1,9 +1,9 @@
 """Runs reports: exports the image, runs the Spark job in a child process, stores its result.
 
-One run at a time, over all web processes of a database: the process that runs it holds the lease of
-`app.reports.leases`. The child has its own process group, so that cancelling or stopping also ends its JVM, and it ends
-with the web process. Its output is in `run.log` of the run's folder. A run without success changes only its own row:
-the last report remains.
+One run of a cluster at a time, over all web processes of a database: the process that runs it holds the lease of
+`app.reports.leases`. Runs of several clusters take turns in a process. The child has its own process group, so that
+cancelling or stopping also ends its JVM, and it ends with the web process. Its output is in `run.log` of the run's
+folder. A run without success changes only its own row: the last report remains.
 """
 
 import asyncio
@@ -70,15 +70,21 @@ async def no_log_dirs() -> Mapping[int, LogDirs]:
 
 
 class ReportRunner:
-    """Runs reports for one web process, from `start` to `stop`."""
+    """Runs the reports of one cluster for one web process, from `start` to `stop`."""
 
     def __init__(
-        self, database: Database, settings: ReportSettings, image: ImageSource, log_dirs: LogDirSource = no_log_dirs
+        self,
+        database: Database,
+        settings: ReportSettings,
+        image: ImageSource,
+        log_dirs: LogDirSource = no_log_dirs,
+        turn: asyncio.Semaphore | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._image = image
         self._log_dirs = log_dirs
+        self._turn = turn or asyncio.Semaphore(1)
         self._task: asyncio.Task[None] | None = None
         self._run_id: int | None = None
         self._child: asyncio.subprocess.Process | None = None
@@ -178,7 +184,8 @@ class ReportRunner:
         """Run the report and store how it ended, whatever happens."""
         keeping = asyncio.create_task(self._keep_lease(run_id, asyncio.current_task()), name=f"lease-{run_id}")
         try:
-            await self._make(run_id, image, cluster_id)
+            async with self._turn:  # a run of another cluster may come first
+                await self._make(run_id, image, cluster_id)
         except asyncio.CancelledError:
             await self._finish(run_id, "lost", "PROCESS_GONE", "The web process was stopped during the run.")
         except TimeoutError:

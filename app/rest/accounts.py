@@ -51,6 +51,7 @@ def _user(request: Request, user: User) -> dict[str, Any]:
         "role": user.role,
         "issuer": user.issuer,
         "has_password": user.password_hash is not None,
+        "has_second_factor": user.totp_secret is not None,
         "disabled": user.disabled_at is not None,
         "created_at": _at(user.created_at),
         "last_login_at": _at(user.last_login_at),
@@ -146,6 +147,15 @@ async def end_sessions(name: AccountPath, services: ServicesDep, caller: Admin, 
     return _removed(f"sessions of {name}", name, validate_only=validate_only)
 
 
+@router.delete("/users/{name}/second-factor", status_code=204, responses=DRY_RUN)
+async def reset_second_factor(
+    name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Turn off the second factor of a user who has lost it. The user's sessions end."""
+    await services.second_factors.reset(caller.principal, name, caller.info, validate_only=validate_only)
+    return _removed(f"second factor of {name}", name, validate_only=validate_only)
+
+
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=DRY_RUN)
 async def end_session(
     name: AccountPath, session_id: SessionPath, services: ServicesDep, caller: Admin, validate_only: DryRun
@@ -236,6 +246,7 @@ def _event(event: AuditEvent) -> dict[str, Any]:
         "error": event.error,
         "detail": event.detail,
         "request_id": event.request_id,
+        "cluster": event.cluster,
         "metadata_offset": event.metadata_offset,
     }
 
@@ -249,12 +260,17 @@ async def list_audit(
     action: Annotated[str, Query(max_length=64)] = "",
     resource: Annotated[str, Query(max_length=512, description="prefix of the resource's name")] = "",
     result: Annotated[str, Query(pattern="^(ok|denied|failed)?$")] = "",
+    cluster: Annotated[
+        str | None, Query(max_length=32, description="key of a cluster, empty for that of the settings")
+    ] = None,
     before_id: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     page_size: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> Response:
-    """List logins, denials and changes, newest first."""
-    wanted = audit.AuditFilter(actor=actor, action=action, resource=resource, result=result, before_id=before_id)
-    events = await services.database.read(audit.events, wanted, page_size)
+    """List logins, denials and changes in all clusters, newest first."""
+    wanted = audit.AuditFilter(
+        actor=actor, action=action, resource=resource, result=result, before_id=before_id, cluster=cluster
+    )
+    events = await services.security.events(wanted, page_size)
     following = None
     if len(events) == page_size:
         following = str(

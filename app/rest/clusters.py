@@ -1,16 +1,17 @@
-"""The cluster that this process follows, and its next producer id."""
+"""The clusters that this process follows, and the next producer id of each."""
 
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.clusters import clusters_of
 from app.error_responses import NATIVE
 from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
 from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData
-from app.rest.view import MinOffset, View, ViewDep, ready_view
-from app.services import Reader
+from app.rest.view import MinOffset, View, ViewDep, ready_view, view_now
+from app.services import Reader, services_of
 
 router = APIRouter(prefix="/v3/clusters", route_class=JsonRoute)
 
@@ -34,9 +35,12 @@ def cluster_data(view: View) -> dict[str, Any]:
 
 @router.get("", tags=["clusters"], responses={200: {"model": ClusterDataList}})
 async def list_clusters(request: Request, _caller: Reader, min_offset: MinOffset = -1) -> Response:
-    """List the one cluster that this process follows."""
+    """List the clusters that this process follows: that of the request, then the others that can be read now."""
     view = await ready_view(request, min_offset)
-    return answer(list_body("KafkaClusterList", f"{view.base_url}/v3/clusters", [cluster_data(view)]), view.offset)
+    own = services_of(request)
+    views = [view, *(view_now(request, each) for each in clusters_of(request).all() if each.key != own.key)]
+    data = [cluster_data(each) for each in views if each is not None]
+    return answer(list_body("KafkaClusterList", f"{view.base_url}/v3/clusters", data), view.offset)
 
 
 @router.get("/{cluster_id}", tags=["clusters"], responses={200: {"model": ClusterData}})  # noqa: FAST003 - ViewDep reads it

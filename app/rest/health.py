@@ -8,7 +8,9 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from app.cluster.cluster import Cluster
 from app.cluster.quorum_text import state_text
+from app.clusters import clusters_of
 from app.error_responses import NATIVE
 from app.http.errors import NOT_READY
 from app.metrics import CONTENT_TYPE, Metrics
@@ -31,19 +33,13 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz")
 async def readyz(request: Request, services: ServicesDep) -> Response:
-    """Report readiness: 200 when the quorum has confirmed the image within 10 s and the database responds, else 503."""
+    """Report readiness: 200 when a cluster has been confirmed within 10 s and the database responds, else 503."""
     freshness = services.cluster.freshness
     startup: Startup = request.app.state.startup
     reasons = [] if startup.is_done else [f"the process is starting and waits for {startup.waits_for}"]
-    if services.cluster.foreign:
-        reasons.append(services.cluster.foreign)
-    if not freshness.is_ready:
-        reasons.append("no metadata image yet")
-    elif freshness.age_ms is None or freshness.age_ms > STALE_MS:
-        reasons.append(f"the quorum has not confirmed the image for {freshness.age_ms} ms")
-    quorum = services.cluster.quorum
-    if reasons or quorum.standing == "no-majority":
-        reasons += filter(None, [state_text(quorum)])
+    found = {each.key: _troubles(each.cluster) for each in clusters_of(request).all()}
+    if all(found.values()):
+        reasons += found[services.key]
     trouble = await services.database.trouble(DATABASE_SECONDS) if startup.is_done else None
     disk = await asyncio.to_thread(full_disk, services.settings.data_dir)
     reasons += [each for each in (trouble, disk) if each is not None]
@@ -54,6 +50,19 @@ async def readyz(request: Request, services: ServicesDep) -> Response:
         "age_ms": freshness.age_ms,
     }
     return JSONResponse(body, NOT_READY, headers={"Retry-After": "1"}) if reasons else JSONResponse(body)
+
+
+def _troubles(cluster: Cluster) -> list[str]:
+    """Return why a cluster cannot be shown as it is now, nothing if it can."""
+    freshness, quorum = cluster.freshness, cluster.quorum
+    reasons = [cluster.foreign] if cluster.foreign else []
+    if not freshness.is_ready:
+        reasons.append("no metadata image yet")
+    elif freshness.age_ms is None or freshness.age_ms > STALE_MS:
+        reasons.append(f"the quorum has not confirmed the image for {freshness.age_ms} ms")
+    if reasons or quorum.standing == "no-majority":
+        reasons += filter(None, [state_text(quorum)])
+    return reasons
 
 
 def full_disk(folder: Path) -> str | None:

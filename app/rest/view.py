@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request
 from app.cluster.cluster import Cluster
 from app.http.errors import ApiError, GatewayTimeoutError, NotFoundError, UnavailableError
 from app.http.paths import segment_of
-from app.services import api_url_of, services_of, show_past
+from app.services import Services, api_url_of, services_of, show_past
 from kraft_core.image.metadata_image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 from kraft_core.protocol.internal_topics import METADATA_TOPIC
@@ -107,6 +107,14 @@ async def ready_view(request: Request, min_offset: int) -> View:
         min_offset, MIN_OFFSET_WAIT_MS
     ):
         raise GatewayTimeoutError(f"Offset {min_offset} was not committed within {MIN_OFFSET_WAIT_MS} ms.")
+    return View(cluster, cluster.image, cluster.cluster_id, cluster.observer.applied_offset, api_url_of(request))
+
+
+def view_now(request: Request, services: Services) -> View | None:
+    """Return the view of another cluster of the process, None while it cannot be read."""
+    cluster = services.cluster
+    if cluster.foreign or not cluster.freshness.is_ready or cluster.cluster_id is None:
+        return None
     return View(cluster, cluster.image, cluster.cluster_id, cluster.observer.applied_offset, api_url_of(request))
 
 

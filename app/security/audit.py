@@ -21,7 +21,10 @@ log = structlog.get_logger("audit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event. `resource` names one thing, such as `topic/orders` or `user/ann`; `detail` never has a secret."""
+    """One event. `resource` names one thing, such as `topic/orders` or `user/ann`; `detail` never has a secret.
+
+    `cluster` is the key of the cluster of the request.
+    """
 
     actor: str
     actor_kind: str
@@ -30,6 +33,7 @@ class Event:
     resource: str
     result: Literal["ok", "denied", "failed"]
     request_id: str
+    cluster: str = ""
     error: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
     metadata_offset: int | None = None
@@ -37,13 +41,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """A filter of events; an empty text matches all. `before_id` continues a page with older events."""
+    """A filter of events; an empty text matches all. `before_id` continues a page with older events.
+
+    `cluster` is the key of a cluster, None for all.
+    """
 
     actor: str = ""
     action: str = ""
     resource: str = ""
     result: str = ""
     before_id: int | None = None
+    cluster: str | None = None
 
 
 def log_event(event: Event) -> None:
@@ -58,6 +66,7 @@ def log_event(event: Event) -> None:
         result=event.result,
         error=event.error,
         request_id=event.request_id,
+        cluster=event.cluster,
         metadata_offset=event.metadata_offset,
     )
 
@@ -75,6 +84,7 @@ def store_event(session: OrmSession, event: Event, at: dt.datetime | None = None
         error=None if event.error is None else plain_text(event.error, 2000),
         detail=_clean(event.detail),
         request_id=event.request_id,
+        cluster=event.cluster,
         metadata_offset=event.metadata_offset,
     )
     session.add(row)
@@ -123,6 +133,8 @@ def events(session: OrmSession, wanted: AuditFilter, limit: int) -> list[AuditEv
     ]
     if wanted.resource:
         conditions.append(AuditEvent.resource.startswith(plain_text(wanted.resource), autoescape=True))
+    if wanted.cluster is not None:
+        conditions.append(AuditEvent.cluster == wanted.cluster)
     if wanted.before_id is not None:
         conditions.append(AuditEvent.id < wanted.before_id)
     return list(session.scalars(select(AuditEvent).where(*conditions).order_by(AuditEvent.id.desc()).limit(limit)))

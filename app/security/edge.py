@@ -17,8 +17,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.config import Settings
+from app.http.cluster_paths import mark_headers
 from app.http.errors import UNEXPECTED
-from app.http.paths import strip_prefix
 from app.security.forwarded import origin_of
 from app.security.guard import is_https
 from app.security.recorder import RequestInfo
@@ -73,7 +73,8 @@ class Edge:
         scope.setdefault("state", {}).update(
             request_id=request_id,
             info=RequestInfo(source=origin.address, request_id=request_id, user_agent=headers.get("user-agent", "")),
-            prefix=strip_prefix(scope),
+            root="",
+            prefix="",
             principal=None,
             csrf_token="",
         )
@@ -108,6 +109,7 @@ class Edge:
         return response(scope, receive, send)
 
     def _mark(self, scope: Scope, headers: MutableHeaders, request_id: str) -> None:
+        mark_headers(scope["state"]["root"], headers)
         for name, value in SECURITY_HEADERS.items():
             headers.setdefault(name, value)
         headers.setdefault("Cache-Control", "no-store")

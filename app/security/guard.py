@@ -51,6 +51,7 @@ OPEN_PATHS: Final = frozenset(
     {
         "/login",
         "/login/link",
+        "/login/code",
         "/login/oidc",
         "/login/oidc/callback",
         "/language",
@@ -159,7 +160,7 @@ class Guard:
             address = scope["path"] + (f"?{query}" if query else "")
             with suppress(ValueError, DatabaseUnavailableError):
                 await self._security.kept_forms.keep(key, address, body, FORM_FIELDS_MAX)
-                life = f"Path={KEPT_FORM}; Max-Age={int(LIFETIME.total_seconds())}"
+                life = f"Path={scope['state']['root']}{KEPT_FORM}; Max-Age={int(LIFETIME.total_seconds())}"
                 return f"{KEPT_COOKIE}={key}; {life}; HttpOnly; SameSite=Lax{self._secure(scope)}"
         return ""
 

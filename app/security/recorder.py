@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.db.database import Database
+from app.db.models import AuditEvent
 from app.db.outage import DatabaseUnavailableError
 from app.security import audit
 from app.security.anonymous_failures import AnonymousFailures
@@ -15,11 +16,12 @@ from app.security.roles import Actor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """Origin of a request, for the audit."""
+    """Origin of a request, for the audit, and the key of its cluster."""
 
     source: str
     request_id: str
     user_agent: str = ""
+    cluster: str = ""
 
 
 class Recorder:
@@ -33,6 +35,10 @@ class Recorder:
     async def flush(self) -> None:
         """Store the counts of anonymous failures that are still in memory. Called before the process ends."""
         await self._anonymous.flush()
+
+    async def events(self, wanted: audit.AuditFilter, limit: int) -> list[AuditEvent]:
+        """Return the newest matching events of all clusters, newest first, at most `limit`."""
+        return await self._database.read(audit.events, wanted, limit)
 
     def check_record(self) -> None:
         """Raise DatabaseUnavailableError while events cannot be stored. Audited changes are refused then."""
@@ -59,6 +65,7 @@ class Recorder:
             resource=resource,
             result=result,
             request_id=info.request_id,
+            cluster=info.cluster,
             error=error,
             detail=detail or {},
             metadata_offset=metadata_offset,

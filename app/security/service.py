@@ -177,8 +177,8 @@ class Security(Recorder):
 
     # login and logout
 
-    async def login(self, name: str, password: str, info: RequestInfo) -> str:
-        """Check name and password and return a new session's id.
+    async def check_password(self, name: str, password: str, info: RequestInfo) -> User:
+        """Check name and password and return the user, who may need a second factor.
 
         Raises UnauthorizedError, with the same text for every cause, and TooManyRequestsError after too many wrong
         attempts.
@@ -208,7 +208,7 @@ class Security(Recorder):
             await self.record(Actor(name, "anonymous"), "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
             raise UnauthorizedError(LOGIN_REFUSED, code="login-refused")
         self._by_pair.succeeded(f"{name}\0{source}")
-        return await self.open_session(usable, "login", "password", info)
+        return usable
 
     async def _refuse_if_limited(self, limits: list[tuple[RateLimit, str]], name: str, info: RequestInfo) -> None:
         wait = max(limit.retry_after_seconds(key) for limit, key in limits)
@@ -303,22 +303,31 @@ class Security(Recorder):
         """
         assert principal.session_id is not None, "a token has no password"
         name = principal.name
-        if await self.needs_present_password(principal):
-            wait = self._by_present.retry_after_seconds(name)
-            if wait:
-                raise too_many(phrase("Too many wrong passwords; try again in %(count)s s.", count=wait), wait)
-            user = await self._database.read(accounts.user_by_name, name)
-            if user is None or not await self._passwords.verify(present, user.password_hash):
-                self._by_present.failed(name)
-                error = phrase("The current password is wrong.")
-                await self.record(principal.actor, "user.password", f"user/{name}", "denied", info, error=error)
-                raise accounts.AccountForbiddenError(error, "present_password")
-            self._by_present.succeeded(name)
+        await self.confirm_password(principal, present, "user.password", info)
         hashed = await self._new_hash(password, name)
         await self._write(validate_only, accounts.set_password, name, hashed, self._clock(), principal.session_id)
         if not validate_only:
             self.streams.check_soon()
             await self.record(principal.actor, "user.password", f"user/{name}", "ok", info)
+
+    async def confirm_password(self, principal: Principal, present: str, action: str, info: RequestInfo) -> None:
+        """Check the present password of a session's caller for an action, where it is needed.
+
+        Raises AccountForbiddenError for a wrong one, and TooManyRequestsError after too many.
+        """
+        if not await self.needs_present_password(principal):
+            return
+        name = principal.name
+        wait = self._by_present.retry_after_seconds(name)
+        if wait:
+            raise too_many(phrase("Too many wrong passwords; try again in %(count)s s.", count=wait), wait)
+        user = await self._database.read(accounts.user_by_name, name)
+        if user is None or not await self._passwords.verify(present, user.password_hash):
+            self._by_present.failed(name)
+            error = phrase("The current password is wrong.")
+            await self.record(principal.actor, action, f"user/{name}", "denied", info, error=error)
+            raise accounts.AccountForbiddenError(error, "present_password")
+        self._by_present.succeeded(name)
 
     async def needs_present_password(self, principal: Principal) -> bool:
         """Return whether the caller must enter the present password to change it."""

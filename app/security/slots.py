@@ -21,7 +21,7 @@ from app.http.errors import TooManyRequestsError, UnavailableError
 from app.texts import phrase
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-LOGIN_PATHS: Final = frozenset({"/login", "/login/link", "/login/oidc", "/login/oidc/callback"})
+LOGIN_PATHS: Final = frozenset({"/login", "/login/code", "/login/link", "/login/oidc", "/login/oidc/callback"})
 STREAM_ENDS: Final = ("/events", "/metadata/watch")
 
 HEALTH_MAX: Final = 64

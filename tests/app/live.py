@@ -38,7 +38,7 @@ class LiveWeb:
             self.app,
             connections_max=self.app.state.connections_max,
             on_started=self._started.set,
-            on_stopping=self.services.cluster.begin_stop,
+            on_stopping=self.app.state.clusters.begin_stop,
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

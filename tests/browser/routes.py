@@ -22,6 +22,7 @@ ADDRESSES: Final = {
     "/changes": "/changes",
     "/changes/diff": "/changes/diff?from=5&to=20",
     "/changes/{offset}": "/changes/{changed_at}",
+    "/clusters": "/clusters",
     "/create-topic": "/create-topic",
     "/elections": "/elections",
     "/elections/{election_id}": "/elections/{election_id}",
@@ -71,6 +72,7 @@ ELSEWHERE: Final = frozenset(
     {
         "/login",  # of visitors
         "/login/link",
+        "/clusters/{key}/change",  # needs a second cluster: tests/browser/test_clusters.py
         "/login/oidc",  # tests/browser/test_logins.py
         "/login/oidc/callback",
         "/reports/{run_id}",  # FURTHER of test_accessibility

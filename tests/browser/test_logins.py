@@ -1,12 +1,16 @@
-"""Logins in Chromium: at an OpenID issuer of another site."""
+"""Logins in Chromium: at an OpenID issuer of another site, and with a second factor."""
 
+from base64 import b32decode
 from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.security.totp import STEP_SECONDS, code_at
 from tests.app.live import LiveWeb, running_web
 from tests.app.security.oidc_issuer import Issuer, running_issuer
+from tests.app.security.test_logins import PASSWORD, add_user
 from tests.app.security.test_oidc import oidc_settings
 from tests.browser.axe import violations
 from tests.browser.conftest import Watch
@@ -60,3 +64,37 @@ def test_a_refused_login_says_why_and_offers_both_ways(visitor: Page, issuer: Is
     assert violations(visitor) == []
     visitor.get_by_role("link", name="Log in with a password").click()
     expect(visitor.get_by_label("Password")).to_be_visible()
+
+
+def test_a_user_sets_up_a_second_factor_and_logs_in_with_it(visitor: Page, company: LiveWeb) -> None:
+    add_user(company, "paula")
+    visitor.goto("/account")
+    visitor.get_by_label("Name").fill("paula")
+    visitor.get_by_label("Password").fill(PASSWORD)
+    visitor.get_by_role("button", name="Log in").click()
+    panel = visitor.locator("section.panel", has=visitor.get_by_role("heading", name="Second factor"))
+    panel.get_by_label("Current password").fill(PASSWORD)
+    panel.get_by_role("button", name="Set up").click()
+    image = visitor.get_by_role("img", name="QR code")
+    expect(image).to_be_visible()
+    assert image.evaluate("each => each.naturalWidth") > 100, "the content policy lets it through"
+    assert violations(visitor) == []
+    text = visitor.locator("details pre").text_content() or ""
+    secret = b32decode(parse_qs(urlsplit(text).query)["secret"][0])
+    now = int(company.services.security.now().timestamp()) // STEP_SECONDS
+    visitor.get_by_label("Code").fill(code_at(secret, now))
+    visitor.get_by_role("button", name="Turn on").click()
+    expect(visitor.get_by_text("Each of these codes logs you in once")).to_be_visible()
+    code = (visitor.locator("pre").text_content() or "").split()[0]
+    assert violations(visitor) == []
+    visitor.goto("/account")
+    assert violations(visitor) == []
+    visitor.get_by_role("button", name="Log out").click()
+    visitor.get_by_label("Name").fill("paula")
+    visitor.get_by_label("Password").fill(PASSWORD)
+    visitor.get_by_role("button", name="Log in").click()
+    expect(visitor.get_by_label("Code")).to_be_focused()
+    assert violations(visitor) == []
+    visitor.get_by_label("Code").fill(code)
+    visitor.get_by_role("button", name="Log in").click()
+    expect(visitor.get_by_role("button", name="Log out")).to_be_visible()

@@ -24,7 +24,8 @@ def exported() -> set[str]:
         upkeep = ReportUpkeep(database, Path(), Retention(), WebhookSettings())
         upkeep.status = ReportStatus(utc_now(), 1.0, "succeeded")
         stored = StoredHistory(Path("never-started"), Limits(2**20, 1))
-        metrics = Metrics(Cluster([("127.0.0.1", 9)], database, stored=stored), database.outage, upkeep)
+        cluster = Cluster([("127.0.0.1", 9)], database, stored=stored)
+        metrics = Metrics(lambda: [("", cluster, upkeep)], database.outage)
     metrics.observe("GET", "/", 200, 0.01)
     return set(re.findall(r"^# TYPE (\S+) ", metrics.text().decode(), re.MULTILINE))
 

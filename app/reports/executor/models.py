@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, CheckConstraint, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db.base import PK, Base, Moment, Name, Offset, UtcDateTime
+from app.db.base import PK, Base, Moment, Name, OfCluster, Offset, UtcDateTime
 from app.reports.executor.plan import ROW_STATES, STATES
 
 
@@ -14,7 +14,7 @@ def _listed(states: tuple[str, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
-class PlanRecord(Base):
+class PlanRecord(OfCluster, Base):
     """A plan; see `app.reports.executor.plan.Plan` for the columns that its execution uses.
 
     `origin`: pasted, report, options, drain or rollback; `options` are those of the request. `version` counts the

@@ -10,8 +10,8 @@ from app.security.recorder import Recorder, RequestInfo
 from app.security.roles import Actor
 
 
-def step_recorder(recorder: Recorder) -> Record:
-    """Return the function that records a step."""
+def step_recorder(recorder: Recorder, cluster: str) -> Record:
+    """Return the function that records a step in the cluster with this key."""
 
     async def record(plan: PlanRecord, step: Step, result: StepResult | None, error: str | None) -> None:
         name = plan.approved_by or plan.made_by
@@ -22,7 +22,7 @@ def step_recorder(recorder: Recorder) -> Record:
             f"plan.{action}",
             f"plan/{plan.id}",
             "failed" if error or refused else "ok",
-            RequestInfo(source="plan executor", request_id=f"plan-{plan.id}"),
+            RequestInfo(source="plan executor", request_id=f"plan-{plan.id}", cluster=cluster),
             error=error or "; ".join(refused[:5]) or None,
             detail=detail,
             metadata_offset=None if result is None else result.offset,

@@ -66,7 +66,7 @@ class LakeKeeper:
         self._settings = settings
         self._source = source
         self._holder = secrets.token_hex(16)
-        self._lake = lake_key(settings.location)
+        self._lake = ""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -82,8 +82,10 @@ class LakeKeeper:
         while True:
             source = self._source()
             try:
-                if source is not None and await self._take_lease():
-                    await self._append(source)
+                if source is not None:
+                    self._lake = lake_key(self._settings.location, source.cluster_id)
+                    if await self._take_lease():
+                        await self._append(source)
             except (OSError, SQLAlchemyError) as error:
                 log.warning("lake_not_written", lake=self._settings.location, cause=str(error))
             await asyncio.sleep(self._settings.interval_seconds)

@@ -1,7 +1,7 @@
-"""The lease of a lake: it names the web process whose child writes to it.
+"""The lease of a cluster's part of a lake: it names the web process whose child writes to it.
 
-The key is the lake's place, so web processes with folders of their own write each to its own, and those that share an
-object store take turns.
+The key is the lake's place with the cluster's id, so web processes with folders of their own write each to its own, and
+those that share an object store take turns.
 """
 
 import datetime as dt
@@ -27,10 +27,10 @@ class LakeLease(Base):
     lease_until: Mapped[Moment]
 
 
-def lake_key(location: str) -> str:
-    """Return the key of a lake: a folder belongs to this machine, a URL is the same from every one."""
+def lake_key(location: str, cluster_id: str) -> str:
+    """Return the key of a cluster's part of a lake: a folder belongs to this machine, a URL is the same everywhere."""
     place = location if "://" in location else f"{socket.gethostname()}:{location}"
-    return hashlib.sha256(place.encode()).hexdigest()
+    return hashlib.sha256(f"{place}#{cluster_id}".encode()).hexdigest()
 
 
 def take_lease(session: Session, lake: str, holder: str, now: dt.datetime) -> bool:

@@ -46,6 +46,7 @@ class UserData(Validated):
     role: str
     issuer: str | None
     has_password: bool
+    has_second_factor: bool
     disabled: bool
     created_at: str
     last_login_at: str | None
@@ -101,7 +102,7 @@ class SessionDataList(ListOf[SessionData]):
 
 
 class AuditEventData(Answer):
-    """One login, denial or change in the audit."""
+    """One login, denial or change in the audit. `cluster` is the key of its cluster, "" for that of the settings."""
 
     kind: Literal["ConclaveAuditEvent"]
     id: int
@@ -116,6 +117,7 @@ class AuditEventData(Answer):
     error: str | None
     detail: dict[str, object]
     request_id: str
+    cluster: str
     metadata_offset: int | None
 
 

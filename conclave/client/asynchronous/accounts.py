@@ -101,6 +101,18 @@ class AccountsMethods(AsyncMethods):
             )
         )
 
+    async def reset_second_factor(self, name: str, *, validate_only: bool = False) -> DryRunData | None:
+        """Turn off the second factor of a user who has lost it. The user's sessions end."""
+        return await self._send(
+            Call[DryRunData | None](
+                "DELETE",
+                "/v3/users/{name}/second-factor",
+                {200: DryRunData, 204: None},
+                path={"name": name},
+                query={"validate_only": validate_only},
+            )
+        )
+
     async def end_session(self, name: str, session_id: int, *, validate_only: bool = False) -> DryRunData | None:
         """End one of a user's sessions."""
         return await self._send(
@@ -168,10 +180,11 @@ class AccountsMethods(AsyncMethods):
         action: str | None = None,
         resource: str | None = None,
         result: str | None = None,
+        cluster: str | None = None,
         before_id: int | None = None,
         page_size: int | None = None,
     ) -> AsyncPages[AuditEventDataList, AuditEventData]:
-        """List logins, denials and changes, newest first."""
+        """List logins, denials and changes in all clusters, newest first."""
         return AsyncPages(
             self._send,
             Call[AuditEventDataList](
@@ -183,6 +196,7 @@ class AccountsMethods(AsyncMethods):
                     "action": action,
                     "resource": resource,
                     "result": result,
+                    "cluster": cluster,
                     "before_id": before_id,
                     "page_size": page_size,
                 },

@@ -1,8 +1,19 @@
 """Methods about clusters. Made from the OpenAPI document by `make client`. Change the routes, not this file."""
 
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
 from conclave.client.calls import Call
 from conclave.client.methods import AsyncMethods
-from conclave.client.models.clusters import ClusterData, ClusterDataList
+from conclave.client.models.clusters import (
+    ClusterConnectionData,
+    ClusterConnectionDataList,
+    ClusterData,
+    ClusterDataList,
+)
+from conclave.client.models.shared import DryRunData
 from conclave.client.pages import AsyncPages
 
 
@@ -10,7 +21,7 @@ class ClustersMethods(AsyncMethods):
     """Methods about clusters."""
 
     def list_clusters(self) -> AsyncPages[ClusterDataList, ClusterData]:
-        """List the one cluster that this process follows."""
+        """List the clusters that this process follows: that of the request, then the others that can be read now."""
         return AsyncPages(
             self._send, Call[ClusterDataList]("GET", "/v3/clusters", {200: ClusterDataList}, waits_for_offset=True)
         )
@@ -24,5 +35,59 @@ class ClustersMethods(AsyncMethods):
                 {200: ClusterData},
                 query={"at_offset": at_offset, "at": at},
                 waits_for_offset=True,
+            )
+        )
+
+    def list_cluster_connections(self) -> AsyncPages[ClusterConnectionDataList, ClusterConnectionData]:
+        """List the added clusters by name."""
+        return AsyncPages(
+            self._send,
+            Call[ClusterConnectionDataList]("GET", "/v3/cluster-connections", {200: ClusterConnectionDataList}),
+        )
+
+    async def get_cluster_connection(self, key: str) -> ClusterConnectionData:
+        """Describe an added cluster."""
+        return await self._send(
+            Call[ClusterConnectionData](
+                "GET", "/v3/cluster-connections/{key}", {200: ClusterConnectionData}, path={"key": key}
+            )
+        )
+
+    async def put_cluster_connection(
+        self,
+        key: str,
+        *,
+        name: str,
+        bootstrap_controllers: Sequence[str],
+        command_config: str | UnsetType | None = UNSET,
+        color: Literal["grey", "blue", "green", "yellow", "orange", "red", "purple"] | UnsetType = UNSET,
+        validate_only: bool = False,
+    ) -> ClusterConnectionData:
+        """Add or change a cluster. Its controllers are asked for the cluster id first: one of them must answer."""
+        return await self._send(
+            Call[ClusterConnectionData](
+                "PUT",
+                "/v3/cluster-connections/{key}",
+                {200: ClusterConnectionData},
+                path={"key": key},
+                query={"validate_only": validate_only},
+                body={
+                    "name": name,
+                    "bootstrap_controllers": bootstrap_controllers,
+                    "command_config": command_config,
+                    "color": color,
+                },
+            )
+        )
+
+    async def delete_cluster_connection(self, key: str, *, validate_only: bool = False) -> DryRunData | None:
+        """Remove a cluster from this process, with its reports, schedules and plans. Nothing changes on the cluster."""
+        return await self._send(
+            Call[DryRunData | None](
+                "DELETE",
+                "/v3/cluster-connections/{key}",
+                {200: DryRunData, 204: None},
+                path={"key": key},
+                query={"validate_only": validate_only},
             )
         )

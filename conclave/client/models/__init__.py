@@ -28,7 +28,12 @@ from conclave.client.models.client_quotas import (
     QuotaEntry,
     QuotaValueData,
 )
-from conclave.client.models.clusters import ClusterData, ClusterDataList
+from conclave.client.models.clusters import (
+    ClusterConnectionData,
+    ClusterConnectionDataList,
+    ClusterData,
+    ClusterDataList,
+)
 from conclave.client.models.configs import (
     AlterEntry,
     AlterTopicEntry,
@@ -218,6 +223,8 @@ __all__ = [
     "ClientQuotaDataList",
     "ClusterConfigData",
     "ClusterConfigDataList",
+    "ClusterConnectionData",
+    "ClusterConnectionDataList",
     "ClusterData",
     "ClusterDataList",
     "ConfigSynonymData",

@@ -5,7 +5,7 @@ from conclave.client.structs import Answer
 
 
 class AuditEventData(Answer, frozen=True, kw_only=True):
-    """One login, denial or change in the audit."""
+    """One login, denial or change in the audit. `cluster` is the key of its cluster, "" for that of the settings."""
 
     kind: str
     id: int
@@ -20,6 +20,7 @@ class AuditEventData(Answer, frozen=True, kw_only=True):
     error: str | None
     detail: dict[str, object]
     request_id: str
+    cluster: str
     metadata_offset: int | None
 
 
@@ -98,6 +99,7 @@ class UserData(Answer, frozen=True, kw_only=True):
     role: str
     issuer: str | None
     has_password: bool
+    has_second_factor: bool
     disabled: bool
     created_at: str
     last_login_at: str | None

@@ -4,6 +4,31 @@ from conclave.client.models.shared import ListMetadata, Metadata, Related
 from conclave.client.structs import Answer
 
 
+class ClusterConnectionData(Answer, frozen=True, kw_only=True):
+    """An added cluster. `key` is in the addresses of its pages, /c/KEY/; `cluster` is its resource."""
+
+    validated: bool | None = None
+    kind: str
+    metadata: Metadata
+    key: str
+    name: str
+    cluster_id: str
+    bootstrap_controllers: list[str]
+    command_config: str | None
+    color: str
+    changed_by: str
+    changed_at: str
+    cluster: Related
+
+
+class ClusterConnectionDataList(Answer, frozen=True, kw_only=True):
+    """Added clusters by name."""
+
+    metadata: ListMetadata
+    data: list[ClusterConnectionData]
+    kind: str
+
+
 class ClusterData(Answer, frozen=True, kw_only=True):
     """A cluster."""
 

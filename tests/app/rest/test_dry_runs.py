@@ -38,6 +38,7 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("DELETE", "/v3/users/{name}"): ("", None, 200),
     ("DELETE", "/v3/users/{name}/sessions"): ("", None, 200),
     ("DELETE", "/v3/users/{name}/sessions/{session_id}"): ("", None, 404),
+    ("DELETE", "/v3/users/{name}/second-factor"): ("", None, 409),  # the user has none
     ("POST", "/v3/users/{name}/login-link"): ("", None, 200),
     ("POST", "/v3/tokens"): ("", {"name": "dry-token", "role": "viewer"}, 200),
     ("DELETE", "/v3/tokens/{token}"): ("", None, 200),
@@ -132,6 +133,8 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", f"{C}/plans/{{plan_id}}:uncordon"): ("", None, 404),
     ("PUT", f"{C}/report-schedules/{{name}}"): ("", {"cron": "1 2 3 4 5"}, 200),
     ("DELETE", f"{C}/report-schedules/{{name}}"): ("", None, 404),
+    ("PUT", "/v3/cluster-connections/{key}"): ("", {"name": "Dry", "bootstrap_controllers": ["127.0.0.1:1"]}, 422),
+    ("DELETE", "/v3/cluster-connections/{key}"): ("", None, 404),
 }
 """For each change: a valid query and body, and the status of its dry run."""
 
@@ -192,6 +195,7 @@ def names_in(web: LiveWeb, path: str) -> dict[str, str]:
         "election_id": "4711",
         "session_id": "4711",
         "epoch": "1",
+        "key": "dry",
         "token_id": "none",
         "feature_name": "group.version",
     }

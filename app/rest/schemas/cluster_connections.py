@@ -1,0 +1,43 @@
+"""Bodies and answers about the clusters that were added to this process."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from app.cluster.known_clusters import ADDRESSES_MAX, COLORS, NAME_MAX, Color
+from app.rest.schemas.base import ChangeBody, ListOf, Metadata, Related, Validated
+
+
+class ClusterConnectionBody(ChangeBody):
+    """A cluster: its name on the pages, the addresses of its controllers (HOST:PORT), and its colour.
+
+    `command_config` is the name of a file of client properties in the folder `client_configs` of the server, null for
+    plaintext.
+    """
+
+    name: str = Field(max_length=NAME_MAX)
+    bootstrap_controllers: list[Annotated[str, StringConstraints(max_length=300)]] = Field(max_length=ADDRESSES_MAX)
+    command_config: str | None = Field(default=None, max_length=255)
+    color: Color = COLORS[0]
+
+
+class ClusterConnectionData(Validated):
+    """An added cluster. `key` is in the addresses of its pages, /c/KEY/; `cluster` is its resource."""
+
+    kind: Literal["ConclaveClusterConnection"]
+    metadata: Metadata
+    key: str
+    name: str
+    cluster_id: str
+    bootstrap_controllers: list[str]
+    command_config: str | None
+    color: Color
+    changed_by: str
+    changed_at: str
+    cluster: Related
+
+
+class ClusterConnectionDataList(ListOf[ClusterConnectionData]):
+    """Added clusters by name."""
+
+    kind: Literal["ConclaveClusterConnectionList"]
