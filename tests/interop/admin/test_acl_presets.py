@@ -29,8 +29,10 @@ APPLICATIONS = (
             idempotent=True,
         ),
         [
-            ["--producer", "--topic", "orders.", "--transactional-id", "shop-", "--idempotent"]
-            + ["--resource-pattern-type", "prefixed", "--allow-host", "10.0.0.7"]
+            [
+                *("--producer", "--topic", "orders.", "--transactional-id", "shop-", "--idempotent"),
+                *("--resource-pattern-type", "prefixed", "--allow-host", "10.0.0.7"),
+            ]
         ],
     ),
     (
@@ -54,8 +56,10 @@ APPLICATIONS = (
             ["--operation", "All", "--topic", "summing", "--group", "summing", "--resource-pattern-type", "prefixed"],
             ["--operation", "Read", "--operation", "Describe", "--topic", "orders"],
             ["--producer", "--topic", "totals"],
-            ["--operation", "Write", "--operation", "Describe", "--transactional-id", "summing"]
-            + ["--resource-pattern-type", "prefixed"],
+            [
+                *("--operation", "Write", "--operation", "Describe", "--transactional-id", "summing"),
+                *("--resource-pattern-type", "prefixed"),
+            ],
         ],
     ),
 )
