@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -125,11 +124,6 @@ def _reason(found: Decision, principal: str) -> str:
             assert not isinstance(rule, str)
             text = acl_row(rule).text
             return phrase("Yes: %(acl)s.", acl=text) if found.allowed else phrase("No: %(acl)s.", acl=text)
-
-
-def principal_address(name: str) -> str:
-    """Return the address of the page about a principal."""
-    return f"/rights/principal?{urlencode({'name': name})}"
 
 
 @router.get("")
