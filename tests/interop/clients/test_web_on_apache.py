@@ -236,8 +236,11 @@ def test_a_group_of_kafka_streams_has_its_topology_and_tasks(web: LiveWeb, apach
 def test_an_apache_cluster_and_ours_are_in_one_process(web: LiveWeb, tmp_path: Path, apache: str, tools: Tools) -> None:
     with combined_node(tmp_path / "ours") as ours:
         body = {"name": "Ours", "bootstrap_controllers": [ours.bootstrap], "color": "blue"}
-        added = lambda: web.client.put("/v3/cluster-connections/ours", json=body).status_code == 200  # noqa: E731
-        wait_until(added, 60, "our cluster is added", 0.2)
+
+        def is_added() -> bool:
+            return web.client.put("/v3/cluster-connections/ours", json=body).status_code == 200
+
+        wait_until(is_added, 60, "our cluster is added", 0.2)
         path = f"/v3/clusters/{ours.cluster_id}/topics"
         topic = {"topic_name": "of-ours", "partitions_count": 1, "replication_factor": 1}
         wait_until(lambda: web.client.post(path, json=topic).status_code == 201, 60, "our cluster has a topic", 0.2)
