@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from app.cli.client_options import (
+    AnyAdmin,
     ClientOptions,
     error_json,
     error_text,
@@ -15,7 +16,6 @@ from app.cli.client_options import (
 )
 from kraft_core.clients.admin.cluster import ClusterDescription
 from kraft_core.clients.admin.configs import ConfigEntry, ConfigResource, ConfigResourceType
-from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.clients.admin.log_dirs import LogDirDescription
 from kraft_core.configs.effective_config import ConfigSource
 from kraft_core.protocol.errors import KafkaError, UnsupportedVersion
@@ -26,7 +26,7 @@ _DYNAMIC: Final = (ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFA
 def list_brokers(options: ClientOptions) -> int:
     """Print the brokers, fenced ones too where the cluster says so, and return the exit code. Raises KafkaError."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         cluster = await _describe(admin)
         described = await admin.describe_topics(await admin.list_topics(list_internal=True))
         leaders: Counter[int] = Counter()
@@ -69,7 +69,7 @@ def list_brokers(options: ClientOptions) -> int:
     return with_admin(options, work)
 
 
-async def _describe(admin: Admin) -> ClusterDescription:
+async def _describe(admin: AnyAdmin) -> ClusterDescription:
     try:
         return await admin.describe_cluster(include_fenced_brokers=True)
     except UnsupportedVersion:
@@ -79,7 +79,7 @@ async def _describe(admin: Admin) -> ClusterDescription:
 def describe_brokers(options: ClientOptions, ids: Collection[int]) -> int:
     """Print the log directories and dynamic configs of brokers, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         log_dirs = await admin.describe_log_dirs(ids)
         resources = {each: ConfigResource(ConfigResourceType.BROKER, str(each)) for each in ids}
         configs = await admin.describe_configs(resources.values())

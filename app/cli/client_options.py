@@ -10,6 +10,10 @@ from typing import Any, Final
 
 import typer
 
+from app.cli.rest_admin import RestAdmin
+from app.cli.web_process import WebError, chosen_address
+from conclave.client.async_client import AsyncClient
+from conclave.client.errors import ConclaveError
 from kraft_core.clients.admin.kafka_admin_client import ADMIN_CONFIGS, Admin
 from kraft_core.configs.config_def import ConfigDef, ConfigException
 from kraft_core.protocol.errors import KafkaError
@@ -17,16 +21,37 @@ from kraft_core.security.client_properties import load_client_properties
 from kraft_core.security.config_providers import PREFIX as PROVIDERS
 from kraft_core.security.properties import SecurityConfigError
 
+RETRY_SECONDS: Final = 5.0
+"""For how long a call over REST is repeated."""
 API_TIMEOUT_MS: Final = 15_000
 """default.api.timeout.ms of commands: people wait for them."""
 
 
+AnyAdmin = Admin | RestAdmin
+"""What commands ask: the brokers, or a web process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The options that choose a web process."""
+
+    url: str | None
+    token: str | None
+    context: str | None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any of them was given."""
+        return not self.url is self.token is self.context is None
+
+
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """The options of a command with a client."""
+    """The options of a command with a client: of the brokers (`bootstrap`), else of a web process."""
 
-    bootstrap: str
-    command_config: Path | None = None
+    bootstrap: str | None
+    command_config: Path | None
+    web: Web
     as_json: bool = False
     dry_run: bool = False
 
@@ -48,8 +73,15 @@ def client_configs(bootstrap: str, command_config: Path | None, definitions: Con
     return {**known, "bootstrap.servers": bootstrap}
 
 
-def with_admin(options: ClientOptions, work: Callable[[Admin], Awaitable[int]]) -> int:
-    """Run `work` with an admin client, and return its exit code. Raises typer.BadParameter for invalid settings."""
+def with_admin(options: ClientOptions, work: Callable[[AnyAdmin], Awaitable[int]]) -> int:
+    """Run `work` with an admin client, and return its exit code.
+
+    Raises typer.BadParameter for invalid settings, and WebError for what is no error of Kafka's over REST.
+    """
+    if options.bootstrap is None:
+        return _with_web(options, work)
+    if options.web.is_given:
+        raise typer.BadParameter("give either --bootstrap or a web process", param_hint="--bootstrap")
     configs = {
         "default.api.timeout.ms": API_TIMEOUT_MS,
         **client_configs(options.bootstrap, options.command_config, ADMIN_CONFIGS),
@@ -67,6 +99,24 @@ def with_admin(options: ClientOptions, work: Callable[[Admin], Awaitable[int]]) 
             return await work(admin)
 
     return asyncio.run(run())
+
+
+def _with_web(options: ClientOptions, work: Callable[[AnyAdmin], Awaitable[int]]) -> int:
+    if options.command_config is not None:
+        raise typer.BadParameter("it is for --bootstrap", param_hint="--command-config")
+    web = options.web
+    url, token = chosen_address(web.url, web.token, web.context)
+
+    async def run() -> int:
+        async with AsyncClient(url, token, retry_seconds=RETRY_SECONDS) as client:
+            return await work(RestAdmin(client))
+
+    try:
+        return asyncio.run(run())
+    except ConclaveError as error:
+        raise WebError(str(error)) from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--url, --token") from None
 
 
 def print_json(value: object) -> None:

@@ -1,4 +1,4 @@
-"""`conclave topics|configs|brokers|groups`: commands for those who have only the address of a broker.
+"""`conclave topics|configs|brokers|groups`: at the brokers (`--bootstrap`), else over the REST API of a web process.
 
 Each command imports its work when it runs, so that help is fast.
 """
@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import BrokersOption, CommandConfig, DryRunOption, JsonOption, YesOption
+from app.cli.options import (
+    ClusterOption,
+    CommandConfig,
+    ContextOption,
+    DryRunOption,
+    JsonOption,
+    TokenOption,
+    UrlOption,
+    YesOption,
+)
 
 topics = typer.Typer(help="List, describe, create, alter and delete topics.", no_args_is_help=True)
 configs = typer.Typer(help="Show and change configs of topics, brokers, groups and clients.", no_args_is_help=True)
@@ -40,39 +49,49 @@ def add_to(app: typer.Typer) -> None:
 
 @topics.command("list")
 def topics_list(
-    bootstrap: BrokersOption,
     *,
+    bootstrap: ClusterOption = None,
     internal: Annotated[bool, typer.Option("--internal", help="Show internal topics too.")] = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List topics with their partitions and replicas."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.topics import list_topics
 
-    raise typer.Exit(list_topics(ClientOptions(bootstrap, command_config, as_json), internal=internal))
+    raise typer.Exit(
+        list_topics(ClientOptions(bootstrap, command_config, Web(url, token, context), as_json), internal=internal)
+    )
 
 
 @topics.command("describe")
 def topics_describe(
-    bootstrap: BrokersOption,
     names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC…]", help="Default: all but internal.")] = None,
     *,
+    bootstrap: ClusterOption = None,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the partitions of topics: leaders, replicas and in-sync replicas; and the configs that were set."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.topics import describe_topics
 
-    raise typer.Exit(describe_topics(ClientOptions(bootstrap, command_config, as_json), names or []))
+    raise typer.Exit(
+        describe_topics(ClientOptions(bootstrap, command_config, Web(url, token, context), as_json), names or [])
+    )
 
 
 @topics.command("create")
 def topics_create(
-    bootstrap: BrokersOption,
     names: TopicNames,
     *,
+    bootstrap: ClusterOption = None,
     partitions: Annotated[
         int | None, typer.Option("--partitions", "-p", min=1, help="Partitions; default: as the brokers say.")
     ] = None,
@@ -85,54 +104,73 @@ def topics_create(
     ] = False,
     dry_run: DryRunOption = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create topics."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.topics import NewTopics, create_topics
 
     new = NewTopics(names, partitions or -1, replication_factor or -1, config or [], if_not_exists)
-    raise typer.Exit(create_topics(ClientOptions(bootstrap, command_config, as_json, dry_run), new))
+    raise typer.Exit(
+        create_topics(ClientOptions(bootstrap, command_config, Web(url, token, context), as_json, dry_run), new)
+    )
 
 
 @topics.command("alter")
 def topics_alter(
-    bootstrap: BrokersOption,
     names: TopicNames,
     *,
+    bootstrap: ClusterOption = None,
     partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="Partition count to have in the end.")],
     dry_run: DryRunOption = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add partitions to topics. Records with keys go to other partitions from then on. Configs: `conclave configs`."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.topics import add_partitions
 
-    raise typer.Exit(add_partitions(ClientOptions(bootstrap, command_config, as_json, dry_run), names, partitions))
+    raise typer.Exit(
+        add_partitions(
+            ClientOptions(bootstrap, command_config, Web(url, token, context), as_json, dry_run), names, partitions
+        )
+    )
 
 
 @topics.command("delete")
 def topics_delete(
-    bootstrap: BrokersOption,
     names: TopicNames,
     *,
+    bootstrap: ClusterOption = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete topics and all their records."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.topics import delete_topics
 
-    raise typer.Exit(delete_topics(ClientOptions(bootstrap, command_config, as_json, dry_run), names, yes=yes))
+    raise typer.Exit(
+        delete_topics(
+            ClientOptions(bootstrap, command_config, Web(url, token, context), as_json, dry_run), names, yes=yes
+        )
+    )
 
 
 @configs.command("describe")
 def configs_describe(
-    bootstrap: BrokersOption,
     *,
+    bootstrap: ClusterOption = None,
     topic: TopicEntity = None,
     broker: BrokerEntity = None,
     broker_defaults: BrokerDefaults = False,
@@ -141,21 +179,24 @@ def configs_describe(
     client_metrics: ClientMetricsEntity = None,
     everything: Annotated[bool, typer.Option("--all", help="Show defaults too.")] = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the configs that are set, and where their values come from."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.configs import describe_configs, resource_of
 
     resource = resource_of(topic, broker, broker_defaults, broker_logger, group, client_metrics)
-    options = ClientOptions(bootstrap, command_config, as_json)
+    options = ClientOptions(bootstrap, command_config, Web(url, token, context), as_json)
     raise typer.Exit(describe_configs(options, resource, everything=everything))
 
 
 @configs.command("alter")
 def configs_alter(
-    bootstrap: BrokersOption,
     *,
+    bootstrap: ClusterOption = None,
     topic: TopicEntity = None,
     broker: BrokerEntity = None,
     broker_defaults: BrokerDefaults = False,
@@ -176,82 +217,112 @@ def configs_alter(
     ] = None,
     dry_run: DryRunOption = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Change configs: all of them or none."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.configs import alter_configs, changes_of, resource_of
 
     resource = resource_of(topic, broker, broker_defaults, broker_logger, group, client_metrics)
     changes = changes_of(set_ or [], delete or [], append or [], subtract or [])
-    raise typer.Exit(alter_configs(ClientOptions(bootstrap, command_config, as_json, dry_run), resource, changes))
+    raise typer.Exit(
+        alter_configs(
+            ClientOptions(bootstrap, command_config, Web(url, token, context), as_json, dry_run), resource, changes
+        )
+    )
 
 
 @brokers.command("list")
 def brokers_list(
-    bootstrap: BrokersOption, *, command_config: CommandConfig = None, as_json: JsonOption = False
+    *,
+    bootstrap: ClusterOption = None,
+    command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List brokers with their addresses and how many partitions they have and lead."""
     from app.cli.brokers import list_brokers
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
 
-    raise typer.Exit(list_brokers(ClientOptions(bootstrap, command_config, as_json)))
+    raise typer.Exit(list_brokers(ClientOptions(bootstrap, command_config, Web(url, token, context), as_json)))
 
 
 @brokers.command("describe")
 def brokers_describe(
-    bootstrap: BrokersOption,
     ids: Annotated[list[int], typer.Argument(metavar="ID…", min=0)],
     *,
+    bootstrap: ClusterOption = None,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the log directories of brokers and the configs that are set on them."""
     from app.cli.brokers import describe_brokers
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
 
-    raise typer.Exit(describe_brokers(ClientOptions(bootstrap, command_config, as_json), ids))
+    raise typer.Exit(describe_brokers(ClientOptions(bootstrap, command_config, Web(url, token, context), as_json), ids))
 
 
 @groups.command("list")
 def groups_list(
-    bootstrap: BrokersOption,
     *,
+    bootstrap: ClusterOption = None,
     state: Annotated[list[str] | None, typer.Option("--state", help="Only this state. May be repeated.")] = None,
     type_: Annotated[
         list[str] | None, typer.Option("--type", help="Only this type: classic, consumer, share or streams.")
     ] = None,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List groups with their type, protocol, state and coordinator."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.groups import list_groups
 
-    raise typer.Exit(list_groups(ClientOptions(bootstrap, command_config, as_json), state or [], type_ or []))
+    raise typer.Exit(
+        list_groups(
+            ClientOptions(bootstrap, command_config, Web(url, token, context), as_json), state or [], type_ or []
+        )
+    )
 
 
 @groups.command("describe")
 def groups_describe(
-    bootstrap: BrokersOption,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[GROUP…]", help="Default: all.")] = None,
     *,
+    bootstrap: ClusterOption = None,
     members: Annotated[bool, typer.Option("--members", help="Show members and what is assigned to them.")] = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the committed offsets and the lag of groups, partition by partition."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.groups import describe_groups
 
-    raise typer.Exit(describe_groups(ClientOptions(bootstrap, command_config, as_json), ids or [], members=members))
+    raise typer.Exit(
+        describe_groups(
+            ClientOptions(bootstrap, command_config, Web(url, token, context), as_json), ids or [], members=members
+        )
+    )
 
 
 @groups.command("reset")
 def groups_reset(
-    bootstrap: BrokersOption,
     group: Annotated[str, typer.Argument(metavar="GROUP")],
     *,
+    bootstrap: ClusterOption = None,
     topic: Annotated[
         list[str] | None,
         typer.Option("--topic", metavar="TOPIC[:PARTITION,…]", help="Topic to reset. May be repeated."),
@@ -280,10 +351,13 @@ def groups_reset(
     ] = None,
     dry_run: DryRunOption = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Move the committed offsets of a group without members."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.groups_reset import ResetOptions, reset_group
 
     wanted = ResetOptions(
@@ -299,21 +373,30 @@ def groups_reset(
         shift_by=shift_by,
         from_file=from_file,
     )
-    raise typer.Exit(reset_group(ClientOptions(bootstrap, command_config, as_json, dry_run), wanted))
+    raise typer.Exit(
+        reset_group(ClientOptions(bootstrap, command_config, Web(url, token, context), as_json, dry_run), wanted)
+    )
 
 
 @groups.command("delete")
 def groups_delete(
-    bootstrap: BrokersOption,
     ids: GroupIds,
     *,
+    bootstrap: ClusterOption = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     command_config: CommandConfig = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete groups without members, and all their committed offsets."""
-    from app.cli.client_options import ClientOptions
+    from app.cli.client_options import ClientOptions, Web
     from app.cli.groups import delete_groups
 
-    raise typer.Exit(delete_groups(ClientOptions(bootstrap, command_config, as_json, dry_run), ids, yes=yes))
+    raise typer.Exit(
+        delete_groups(
+            ClientOptions(bootstrap, command_config, Web(url, token, context), as_json, dry_run), ids, yes=yes
+        )
+    )

@@ -5,9 +5,8 @@ from typing import Any, Final
 
 import typer
 
-from app.cli.client_options import ClientOptions, pairs, print_json, print_table, report_failures, with_admin
+from app.cli.client_options import AnyAdmin, ClientOptions, pairs, print_json, print_table, report_failures, with_admin
 from kraft_core.clients.admin.configs import ConfigChange, ConfigEntry, ConfigResource, ConfigResourceType
-from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.effective_config import ConfigSource
 from kraft_core.protocol.errors import KafkaError
@@ -72,7 +71,7 @@ def changes_of(
 def describe_configs(options: ClientOptions, resource: ConfigResource, *, everything: bool) -> int:
     """Print the configs that were set for a resource, or all with `everything`. Return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         described = await admin.describe_configs([resource], include_synonyms=True)
         if described.failed:
             return _report(described.failed)
@@ -119,7 +118,7 @@ def _state(entry: ConfigEntry) -> dict[str, Any]:
 def alter_configs(options: ClientOptions, resource: ConfigResource, changes: Collection[ConfigChange]) -> int:
     """Change configs of a resource, or check whether that can be done, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         names = [change.name for change in changes]
         described = await admin.describe_configs([resource], names=names)
         if described.failed:

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from app.cli.client_options import (
+    AnyAdmin,
     ClientOptions,
     confirm,
     error_json,
@@ -14,9 +15,9 @@ from app.cli.client_options import (
     report_failures,
     with_admin,
 )
+from app.cli.rest_admin import RestAdmin
 from kraft_core.clients.admin.group_lag import PartitionLag, group_lags
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
-from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.protocol.errors import KafkaError
 
@@ -24,7 +25,7 @@ from kraft_core.protocol.errors import KafkaError
 def list_groups(options: ClientOptions, states: Collection[str], types: Collection[str]) -> int:
     """Print the groups of all brokers, and return the exit code. Raises typer.BadParameter, KafkaError."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         try:
             found = await admin.list_groups(states=states, types=types)
         except ValueError as error:
@@ -62,12 +63,12 @@ def list_groups(options: ClientOptions, states: Collection[str], types: Collecti
 def describe_groups(options: ClientOptions, ids: Collection[str], *, members: bool) -> int:
     """Print groups, all if none is named, with offsets and lags, or with members, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         listed = await admin.list_groups() if not ids else {}
         all_ids = [group.group_id for groups in listed.values() if isinstance(groups, tuple) for group in groups]
         described = await admin.describe_consumer_groups(ids or sorted(all_ids))
         groups = list(described.succeeded.values())
-        lags = await group_lags(admin, groups)
+        lags = await (admin.group_lags(groups) if isinstance(admin, RestAdmin) else group_lags(admin, groups))
         failed = {
             **described.failed,
             **{group_id: lag for group_id, lag in lags.items() if isinstance(lag, KafkaError)},
@@ -186,7 +187,7 @@ def _member(member: MemberDescription) -> dict[str, Any]:
 def delete_groups(options: ClientOptions, ids: Collection[str], *, yes: bool) -> int:
     """Delete groups after a confirmation, or show what would be deleted, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         described = await admin.describe_consumer_groups(ids)
         groups = described.succeeded
         if not options.as_json:

@@ -2,15 +2,15 @@
 
 import csv
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 import typer
 
-from app.cli.client_options import ClientOptions, print_json, print_table, report_failures, with_admin
-from kraft_core.clients.admin.kafka_admin_client import Admin
+from app.cli.client_options import AnyAdmin, ClientOptions, print_json, print_table, report_failures, with_admin
+from app.cli.rest_admin import RestAdmin
 from kraft_core.clients.admin.offset_reset import (
     OffsetReset,
     Scenario,
@@ -64,7 +64,14 @@ def reset_group(options: ClientOptions, wanted: ResetOptions) -> int:
     scenario = _scenario(wanted, now_ms=int(time.time() * 1000))
     named = _named_partitions(wanted, scenario)
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
+        if isinstance(admin, RestAdmin):
+            partitions = None if wanted.all_topics else named
+            moved, refused = await admin.reset_offsets(
+                wanted.group_id, _rest_scenario(wanted), partitions, validate_only=options.dry_run
+            )
+            _print_plan(options, wanted.group_id, moved, set(refused))
+            return _report(refused)
         try:
             plan = await prepare_reset(admin, wanted.group_id, None if wanted.all_topics else named, scenario)
         except ValueError as error:
@@ -73,9 +80,30 @@ def reset_group(options: ClientOptions, wanted: ResetOptions) -> int:
         if plan.offsets and not options.dry_run:
             failed = await apply_reset(admin, wanted.group_id, plan.offsets, is_share=plan.is_share)
         _print_plan(options, wanted.group_id, plan.offsets, set(failed))
-        return report_failures("partition", {f"{key.topic}-{key.partition}": error for key, error in failed.items()})
+        return _report(failed)
 
     return with_admin(options, work)
+
+
+def _report(failed: Mapping[TopicPartition, KafkaError]) -> int:
+    return report_failures("partition", {f"{key.topic}-{key.partition}": error for key, error in failed.items()})
+
+
+def _rest_scenario(wanted: ResetOptions) -> dict[str, object]:
+    """Return the scenario as the member of a body. Raises typer.BadParameter."""
+    if wanted.from_file is not None:
+        raise typer.BadParameter(
+            "the REST API moves all partitions in one way: give --bootstrap", param_hint="--from-file"
+        )
+    words = {"EARLIEST": wanted.to_earliest, "LATEST": wanted.to_latest, "CURRENT": wanted.to_current}
+    given: dict[str, object | None] = {
+        "to": next((word for word, is_given in words.items() if is_given), None),
+        "to_offset": wanted.to_offset,
+        "to_datetime": wanted.to_datetime,
+        "by_duration": wanted.by_duration,
+        "shift_by": wanted.shift_by,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _print_plan(

@@ -18,6 +18,12 @@ CommandConfig = Annotated[
 BrokersOption = Annotated[
     str, typer.Option("--bootstrap", "-b", metavar="HOST:PORT,…", help="Brokers to connect to first.")
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap", "-b", metavar="HOST:PORT,…", help="Brokers to connect to; without it, the REST API is used."
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 UrlOption = Annotated[

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.cli.client_options import (
+    AnyAdmin,
     ClientOptions,
     confirm,
     error_json,
@@ -15,7 +16,6 @@ from app.cli.client_options import (
     with_admin,
 )
 from kraft_core.clients.admin.configs import ConfigEntry, ConfigResource, ConfigResourceType
-from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.clients.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription
 from kraft_core.configs.effective_config import ConfigSource
 from kraft_core.protocol.errors import ErrorCode, KafkaError
@@ -36,7 +36,7 @@ class NewTopics:
 def list_topics(options: ClientOptions, *, internal: bool) -> int:
     """Print all topics, and return the exit code. Raises KafkaError."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         names = await admin.list_topics(list_internal=internal)
         described = await admin.describe_topics(names)
         topics = list(described.succeeded.values())
@@ -70,7 +70,7 @@ def _summary(topic: TopicDescription) -> dict[str, Any]:
 def describe_topics(options: ClientOptions, names: Collection[str]) -> int:
     """Print topics, all if none is named, with partitions and the configs that are set, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         described = await admin.describe_topics(names or await admin.list_topics())
         resources = {name: ConfigResource(ConfigResourceType.TOPIC, name) for name in described.succeeded}
         configs = await admin.describe_configs(resources.values())
@@ -138,7 +138,7 @@ def create_topics(options: ClientOptions, new: NewTopics) -> int:
     """Create topics, or check whether they could be created, and return the exit code."""
     configs = pairs("--config", new.configs)
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         wanted = [
             NewTopic(
                 name=name, num_partitions=new.partitions, replication_factor=new.replication_factor, configs=configs
@@ -185,7 +185,7 @@ def _created(result: CreatedTopic | KafkaError) -> dict[str, Any]:
 def add_partitions(options: ClientOptions, names: Collection[str], count: int) -> int:
     """Raise the partition count of topics, or check whether that can be done, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         described = await admin.describe_topics(names)
         before = {name: len(topic.partitions) for name, topic in described.succeeded.items()}
         results = await admin.create_partitions(
@@ -207,7 +207,7 @@ def add_partitions(options: ClientOptions, names: Collection[str], count: int) -
 def delete_topics(options: ClientOptions, names: Collection[str], *, yes: bool) -> int:
     """Delete topics after a confirmation, or show what would be deleted, and return the exit code."""
 
-    async def work(admin: Admin) -> int:
+    async def work(admin: AnyAdmin) -> int:
         described = await admin.describe_topics(names)
         topics = described.succeeded
         if not options.as_json:

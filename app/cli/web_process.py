@@ -20,6 +20,19 @@ class WebError(ConnectionError):
     """The web process did not accept the request. The message is one line."""
 
 
+def chosen_address(url: str | None, token: str | None, context: str | None) -> tuple[str, str]:
+    """Return the address and the token of a command's options. See `WebProcess.chosen`."""
+    if url is not None and context is not None:
+        raise typer.BadParameter("a context has an address of its own: give one of them", param_hint="--url")
+    kept = load_contexts().chosen(context) if url is None else None
+    bearer = token or (kept.token if kept is not None else os.environ.get("CONCLAVE_ADMIN_TOKEN"))
+    if not bearer:
+        raise WebError(
+            "an API token is needed: --token, CONCLAVE_ADMIN_TOKEN in the environment, or `conclave context add`"
+        )
+    return url or (DEFAULT_URL if kept is None else kept.url), bearer
+
+
 class WebProcess:
     """A web process and a token for it."""
 
@@ -39,15 +52,7 @@ class WebProcess:
         sent to its own address only; without one the token is the environment's CONCLAVE_ADMIN_TOKEN. Raises WebError,
         ContextError, and typer.BadParameter for a URL beside the name of a context.
         """
-        if url is not None and context is not None:
-            raise typer.BadParameter("a context has an address of its own: give one of them", param_hint="--url")
-        kept = load_contexts().chosen(context) if url is None else None
-        bearer = token or (kept.token if kept is not None else os.environ.get("CONCLAVE_ADMIN_TOKEN"))
-        if not bearer:
-            raise WebError(
-                "an API token is needed: --token, CONCLAVE_ADMIN_TOKEN in the environment, or `conclave context add`"
-            )
-        return cls(url or (DEFAULT_URL if kept is None else kept.url), bearer)
+        return cls(*chosen_address(url, token, context))
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Request `path` below the cluster, and return the JSON. Raises WebError."""

@@ -10,6 +10,7 @@ from app.http.errors import ApiError, NoSuchPathError
 from app.pages import (
     access_control,
     accounts,
+    acl_presets,
     acls,
     api_tokens,
     audit,
@@ -111,6 +112,7 @@ ROUTERS = (
     explorer.router,
     features.router,
     access_control.router,
+    acl_presets.router,
     acls.router,
     selected_acls.router,
     scram.router,

@@ -5,7 +5,7 @@ error, so that no program takes a part of the groups for all.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import unquote
 
@@ -74,6 +74,7 @@ def group_data(view: View, listed: ListedGroup, detail: GroupDetail | None) -> d
         path,
         (("consumer-group", listed.group_id),),
         consumer_group_id=listed.group_id,
+        protocol=described.protocol if described else listed.protocol,
         is_simple=listed.type in {"Classic", ""} and not listed.protocol,
         partition_assignor="" if described is None else described.partition_assignor,
         state=state_name(described.state if described else listed.state),
@@ -190,7 +191,13 @@ def consumer_data(view: View, group_id: str, member: MemberDescription) -> dict[
         host=member.host,
         member_epoch=member.member_epoch,
         tasks=None if member.tasks is None else tasks_data(member.tasks),
+        assigned_partitions=_partitions(member.assignment),
+        target_partitions=None if member.target_assignment is None else _partitions(member.target_assignment),
     )
+
+
+def _partitions(assignment: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    return [{"topic_name": topic, "partition_id": index} for topic, index in sorted(assignment)]
 
 
 def assignment_data(view: View, group_id: str, member_id: str, partition: TopicPartition) -> dict[str, Any]:

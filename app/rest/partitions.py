@@ -1,5 +1,6 @@
 """Partitions, replicas and reassignments as REST v3 has them; changes of reassignments in its style."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,6 +60,7 @@ def partition_data(view: View, topic: str, index: int, partition: PartitionRegis
         replica_ids=list(partition.replicas),
         in_sync_replica_ids=list(partition.isr),
         eligible_leader_replica_ids=list(partition.elr),
+        offline_replica_ids=[each for each in partition.replicas if not view.image.is_replica_online(partition, each)],
         is_recovering=bool(partition.leader_recovery_state),
     )
 
@@ -124,6 +126,22 @@ async def list_reassignments(view: ViewDep, page: PageDep, _caller: Reader) -> R
 async def list_topic_reassignments(topic_name: str, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
     """List the reassignments in progress of one topic."""
     return _reassignments(page, [view.topic(topic_name)])
+
+
+@router.get("/topics/-/partitions", tags=[NATIVE, "topics"], responses={200: {"model": PartitionDataList}})
+async def list_all_partitions(view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+    """List the partitions of all topics by topic and id."""
+    page.check_after(str, int)
+    after: tuple[str, int] = ("", -1) if page.after is None else tuple(page.after)
+    topics = view.image.topics
+    names = sorted(topics.by_name)
+    found: list[tuple[str, int, PartitionRegistration]] = []
+    for name in names[bisect_left(names, after[0]) :]:
+        partitions = topics.by_id[topics.by_name[name]].sorted_partitions()
+        found += [(name, *each) for each in partitions if (name, each[0]) > after]
+        if len(found) > page.size:
+            break
+    return page.answer("KafkaPartitionList", found, lambda each: each[:2], lambda each: partition_data(view, *each))
 
 
 @router.get("/topics/{topic_name}/partitions", tags=["topics"], responses={200: {"model": PartitionDataList}})

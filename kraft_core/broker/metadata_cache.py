@@ -83,11 +83,3 @@ class MetadataCache:
         """Return a broker's endpoint on the listener; None when the broker is fenced, unknown or lacks the listener."""
         broker = self.image.cluster.brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker.listener(listener_name)
-
-    def is_replica_online(self, partition: PartitionRegistration, broker_id: int) -> bool:
-        """Return whether a replica's broker is unfenced and its log directory online."""
-        broker = self.image.cluster.brokers.get(broker_id)
-        if broker is None or broker.fenced:
-            return False
-        directory = partition.directory(broker_id) if partition.directories else None
-        return directory is None or broker.has_online_dir(directory)

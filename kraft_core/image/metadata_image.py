@@ -233,5 +233,13 @@ class MetadataImage(msgspec.Struct, frozen=True):
         """Return whether all content is equal, apart from offset and epoch."""
         return self == msgspec.structs.replace(other, offset=self.offset, epoch=self.epoch)
 
+    def is_replica_online(self, partition: PartitionRegistration, broker_id: int) -> bool:
+        """Return whether a replica's broker is unfenced and its log directory online."""
+        broker = self.cluster.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return False
+        directory = partition.directory(broker_id) if partition.directories else None
+        return directory is None or broker.has_online_dir(directory)
+
 
 MetadataImage.EMPTY = MetadataImage()

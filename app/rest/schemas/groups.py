@@ -61,6 +61,7 @@ class ConsumerGroupData(Resource):
 
     kind: Literal["KafkaConsumerGroup"]
     consumer_group_id: str
+    protocol: str
     is_simple: bool
     partition_assignor: str
     state: str
@@ -80,8 +81,18 @@ class ConsumerGroupDataList(ListOf[ConsumerGroupData]):
     kind: Literal["KafkaConsumerGroupList"]
 
 
+class AssignedPartitionData(Answer):
+    """A partition of a member."""
+
+    topic_name: str
+    partition_id: int
+
+
 class ConsumerData(Resource):
-    """A member of a group. `host`, `member_epoch` and `tasks` (of streams groups) are additions to REST v3."""
+    """A member of a group. `host`, `member_epoch`, `tasks` (of streams groups) and both lists are additions to REST v3.
+
+    `assigned_partitions` are those that it has, `target_partitions` those that it is to have (null for classic groups).
+    """
 
     kind: Literal["KafkaConsumer"]
     consumer_group_id: str
@@ -92,6 +103,8 @@ class ConsumerData(Resource):
     host: str
     member_epoch: int | None
     tasks: MemberTasksData | None
+    assigned_partitions: list[AssignedPartitionData]
+    target_partitions: list[AssignedPartitionData] | None
 
 
 class ConsumerDataList(ListOf[ConsumerData]):

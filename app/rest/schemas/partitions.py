@@ -76,6 +76,7 @@ class PartitionFields(Resource):
     replica_ids: list[int]
     in_sync_replica_ids: list[int]
     eligible_leader_replica_ids: list[int]
+    offline_replica_ids: list[int]
     is_recovering: bool
 
 

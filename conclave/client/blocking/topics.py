@@ -163,6 +163,21 @@ class TopicsMethods(Methods):
             ),
         )
 
+    def list_all_partitions(
+        self, *, at_offset: int | None = None, at: str | None = None, page_size: int | None = None
+    ) -> Pages[PartitionDataList, PartitionData]:
+        """List the partitions of all topics by topic and id."""
+        return Pages(
+            self._send,
+            Call[PartitionDataList](
+                "GET",
+                "/v3/clusters/{cluster_id}/topics/-/partitions",
+                {200: PartitionDataList},
+                query={"at_offset": at_offset, "at": at, "page_size": page_size},
+                waits_for_offset=True,
+            ),
+        )
+
     def list_partitions(
         self, topic_name: str, *, at_offset: int | None = None, at: str | None = None, page_size: int | None = None
     ) -> Pages[PartitionDataList, PartitionData]:

@@ -52,6 +52,7 @@ from conclave.client.models.configs import (
     TopicFailureData,
 )
 from conclave.client.models.consumer_groups import (
+    AssignedPartitionData,
     ConsumerAssignmentData,
     ConsumerAssignmentDataList,
     ConsumerData,
@@ -202,6 +203,7 @@ __all__ = [
     "AlterEntry",
     "AlterTopicEntry",
     "AlterTopicsFailureDataList",
+    "AssignedPartitionData",
     "AuditEventData",
     "AuditEventDataList",
     "BrokerConfigData",

@@ -8,6 +8,13 @@ from conclave.client.models.shared import ListMetadata, Metadata, Related
 from conclave.client.structs import Answer, Body
 
 
+class AssignedPartitionData(Answer, frozen=True, kw_only=True):
+    """A partition of a member."""
+
+    topic_name: str
+    partition_id: int
+
+
 class ConsumerAssignmentData(Answer, frozen=True, kw_only=True):
     """A partition that is assigned to a member."""
 
@@ -47,7 +54,10 @@ class MemberTasksData(Answer, frozen=True, kw_only=True):
 
 
 class ConsumerData(Answer, frozen=True, kw_only=True):
-    """A member of a group. `host`, `member_epoch` and `tasks` (of streams groups) are additions to REST v3."""
+    """A member of a group. `host`, `member_epoch`, `tasks` (of streams groups) and both lists are additions to REST v3.
+
+    `assigned_partitions` are those that it has, `target_partitions` those that it is to have (null for classic groups).
+    """
 
     validated: bool | None = None
     metadata: Metadata
@@ -61,6 +71,8 @@ class ConsumerData(Answer, frozen=True, kw_only=True):
     host: str
     member_epoch: int | None
     tasks: MemberTasksData | None
+    assigned_partitions: list[AssignedPartitionData]
+    target_partitions: list[AssignedPartitionData] | None
 
 
 class ConsumerDataList(Answer, frozen=True, kw_only=True):
@@ -99,6 +111,7 @@ class ConsumerGroupData(Answer, frozen=True, kw_only=True):
     cluster_id: str
     kind: str
     consumer_group_id: str
+    protocol: str
     is_simple: bool
     partition_assignor: str
     state: str

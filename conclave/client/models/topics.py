@@ -46,6 +46,7 @@ class PartitionData(Answer, frozen=True, kw_only=True):
     replica_ids: list[int]
     in_sync_replica_ids: list[int]
     eligible_leader_replica_ids: list[int]
+    offline_replica_ids: list[int]
     is_recovering: bool
     kind: str
 
@@ -75,6 +76,7 @@ class PartitionWithOffsetsData(Answer, frozen=True, kw_only=True):
     replica_ids: list[int]
     in_sync_replica_ids: list[int]
     eligible_leader_replica_ids: list[int]
+    offline_replica_ids: list[int]
     is_recovering: bool
     kind: str
     earliest_offset: int

@@ -144,7 +144,7 @@ class MetadataHandler:
         return tuple(
             broker_id
             for broker_id in partition.replicas
-            if not self._context.metadata.is_replica_online(partition, broker_id)
+            if not self._context.metadata.image.is_replica_online(partition, broker_id)
         )
 
     def describe_topic_partitions(self, body: DescribeTopicPartitionsRequest, request: Request) -> Work[None]:

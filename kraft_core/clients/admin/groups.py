@@ -48,7 +48,7 @@ _FIRST_STATES_VERSION: Final = 4  # of ListGroups
 _FIRST_TYPES_VERSION: Final = 5
 _LEAVES_BY_MEMBERS_VERSION: Final = 3
 _CLASSIC_MEMBER: Final = 0
-_STATES: Final = {
+STATES: Final = {
     "preparingrebalance": "PreparingRebalance",
     "completingrebalance": "CompletingRebalance",
     "stable": "Stable",
@@ -59,7 +59,7 @@ _STATES: Final = {
     "notready": "NotReady",
 }
 """The states of groups by their names in lower case. Source: GroupState."""
-_TYPES: Final = {"classic": "Classic", "consumer": "Consumer", "share": "Share", "streams": "Streams"}
+TYPES: Final = {"classic": "Classic", "consumer": "Consumer", "share": "Share", "streams": "Streams"}
 """The types of groups by their names in lower case. Source: GroupType."""
 
 
@@ -115,8 +115,8 @@ class GroupCalls(ClusterCalls):
         `broker_ids` None asks all brokers. A broker that is too old for a filter is an UnsupportedVersion. Raises
         ValueError for an unknown state or type, and KafkaError if the brokers cannot be listed.
         """
-        wanted_states = tuple(known_name(_STATES, "state", each) for each in states)
-        wanted_types = tuple(known_name(_TYPES, "type", each) for each in types)
+        wanted_states = tuple(known_name(STATES, "state", each) for each in states)
+        wanted_types = tuple(known_name(TYPES, "type", each) for each in types)
 
         def build(context: RequestContext[int]) -> ListGroupsRequest:
             if wanted_types and context.version < _FIRST_TYPES_VERSION:
@@ -131,7 +131,7 @@ class GroupCalls(ClusterCalls):
             found = error_of(answer.error_code) or tuple(
                 GroupListing(
                     each.group_id,
-                    _TYPES.get(each.group_type.lower(), each.group_type),
+                    TYPES.get(each.group_type.lower(), each.group_type),
                     each.protocol_type,
                     each.group_state,
                 )

@@ -64,6 +64,7 @@ READS = [
     ("/broker-configs", ClusterConfigDataList),
     ("/topics", TopicDataList),
     ("/topics/-/configs?page_size=40", TopicConfigDataList),
+    ("/topics/-/partitions?page_size=100", PartitionDataList),
     ("/topics/-/partitions/-/reassignment", ReassignmentDataList),
     (f"/topics/{TOPIC}", TopicData),
     (f"/topics/{TOPIC}/configs", TopicConfigDataList),
