@@ -235,8 +235,8 @@ def test_a_user_has_tokens_of_its_own_with_scopes_and_an_end(web: LiveWeb) -> No
     add_user(web, "carla", "editor")
     add_user(web, "dario", "admin")
     carla, dario = login(web, "carla"), login(web, "dario")
-    form = {"csrf_token": session_token(carla), "name": "of-carla", "role": "editor", "days": "7"}
-    form["scopes"] = ["read", "topics"]
+    form: dict[str, object] = {"name": "of-carla", "role": "editor", "scopes": ["read", "topics"], "days": "7"}
+    form["csrf_token"] = session_token(carla)
     made = carla.post("/account/tokens", data=form, headers=FORM)
     assert made.status_code == 200, made.text
     text = re.search(r"<pre>(cnc_[^<]+)</pre>", made.text)[1]
@@ -253,7 +253,7 @@ def test_a_user_has_tokens_of_its_own_with_scopes_and_an_end(web: LiveWeb) -> No
     assert post(dario, "/account/tokens/of-carla/revoke", confirmed="yes").status_code == 422
     assert confirm(carla, post(carla, "/account/tokens/of-carla/revoke")).status_code == 303
     assert program.get(f"{web.cluster}/topics").status_code == 401
-    form = {"csrf_token": session_token(dario), "name": "service", "role": "viewer", "scopes": ["read"]}
+    form = {"csrf_token": session_token(dario), "name": "service", "role": "viewer", "scopes": "read"}
     assert dario.post("/access/tokens", data=form, headers=FORM).status_code == 200
     token = next(each for each in web.client.get("/v3/tokens").json()["data"] if each["name"] == "service")
     assert (token["scopes"], token["expires_at"]) == (["read"], None)
