@@ -220,9 +220,8 @@ def test_the_page_of_a_principal_shows_its_rights_and_answers_what_it_may(web: L
     assert page.select_one("#question .notice") is None
     names = [cell.get_text() for cell in page.select("[data-table=acls-of-principal] tbody td:first-child")]
     assert sorted(set(names)) == ["User:*", "User:page"]
-    assert page.select_one("[data-table=quotas-of-principal] tbody").get_text(" ", strip=True) == (  # type: ignore[union-attr]
-        "user page producer_byte_rate 1\u202f024 1 KiB"
-    )
+    (quotas,) = page.select("[data-table=quotas-of-principal] tbody")
+    assert quotas.get_text(" ", strip=True) == "user page producer_byte_rate 1\u202f024 1 KiB"
     topic = {"resource_type": "TOPIC", "resource_name": "pay.orders"}
     assert said(operation="READ", **topic) == "Yes: ALLOW READ on topic pay. (prefixed) to User:page from *."
     assert said(operation="DESCRIBE", **topic).startswith("Yes: ALLOW READ on topic pay. (prefixed)")
