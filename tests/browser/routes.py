@@ -12,6 +12,7 @@ ADDRESSES: Final = {
     "/access": "/access",
     "/access/tokens": "/access/tokens",
     "/account": "/account",
+    "/account/tokens": "/account/tokens",
     "/audit": "/audit",
     "/broker-configs": "/broker-configs?q=log.retention",
     "/brokers": "/brokers",

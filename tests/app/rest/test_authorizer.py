@@ -7,8 +7,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from bs4 import BeautifulSoup
 
 from app.rest.schemas.acls import AclDataList, DeletedAclsData
+from app.rest.schemas.base import DryRunData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
 from app.rest.schemas.deletions import AclDeletionDataList
 from tests.app.cli.in_process import conclave
@@ -134,6 +136,60 @@ def test_the_command_creates_lists_and_deletes_acls(web: LiveWeb, capfd: pytest.
         assert acls("create", *wrong)[0] == 2, wrong
     code, _, complaint = acls("create", "--principal", "User:carol", "--operation", "FLY", "--cluster")
     assert (code, complaint.count("\n"), "FLY" in complaint) == (1, 1, True)
+
+
+def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
+    web: LiveWeb, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = listed(web)
+    wanted = {"preset": "consumer", "principal": "User:app", "read_topics": ["orders"], "group": "billing"}
+    url = f"{web.cluster}/acls:application"
+    planned = DryRunData.model_validate_json(web.client.post(f"{url}?validate_only=true", json=wanted).content)
+    assert [each.before for each in planned.changes] == [None] * 3
+    assert listed(web) == before
+    assert web.client.post(url, json=wanted).status_code == 204
+    made = [each for each in listed(web) if each["principal"] == "User:app"]
+    assert {(each["resource_type"], each["resource_name"], each["operation"]) for each in made} == {
+        ("TOPIC", "orders", "READ"),
+        ("TOPIC", "orders", "DESCRIBE"),
+        ("GROUP", "billing", "READ"),
+    }
+    for change, said in (
+        ({"group": ""}, "The preset consumer needs group."),
+        ({"preset": "producer"}, "The preset producer needs write_topics."),
+        ({"principal": "app"}, "The principal must be TYPE:NAME, as in User:alice (was 'app')."),
+        ({"preset": "broker"}, "preset input should be 'producer', 'consumer' or 'streams'"),
+    ):
+        refused = web.client.post(url, json={**wanted, **change})
+        assert (refused.status_code in {400, 422}, said in refused.json()["message"]) == (True, True), refused.text
+    more = ("--read-topic", "orders", "--read-topic", "payments", "--group", "billing")
+    done = conclave(
+        capfd,
+        "acls",
+        "application",
+        "consumer",
+        "--principal",
+        "User:app",
+        *more,
+        "--url",
+        web.url,
+        "--token",
+        ADMIN_TOKEN,
+    )
+    assert (done.code, done.output.splitlines()[-1]) == (0, "Created 2; 3 existed.")
+    html = {"Accept": "text/html"}
+    form = {"preset": "streams", "principal": "User:app", "application_id": "sums", "write_topics": "totals,\nmore"}
+    preview = BeautifulSoup(web.client.post("/rights/applications", data=form, headers=html).text, "html.parser")
+    rows = [cell.get_text() for cell in preview.select(".what tbody td")]
+    assert (len(rows) // 3, rows.count("none"), rows.count("exists")) == (8, 8, 8)
+    sent = {str(each["name"]): str(each["value"]) for each in preview.select("form[action] input[name]")}
+    assert sent["write_topics"] == "totals more"
+    done_page = web.client.post("/rights/applications", data=sent, headers=html)
+    assert (done_page.status_code, done_page.headers["location"]) == (303, "/rights")
+    assert sum(each["principal"] == "User:app" for each in listed(web)) == 5 + 8
+    any_of = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    assert web.client.delete(f"{web.cluster}/acls", params={**any_of, "principal": "User:app"}).status_code == 200
+    assert listed(web) == before
 
 
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:
