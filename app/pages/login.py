@@ -7,6 +7,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.http.cluster_paths import address_under_root
 from app.http.errors import CHANGE_REFUSED, FORM_REFUSED, ApiError, NoSuchPathError
 from app.http.locations import redirect, safe_next
 from app.pages.frame import page_of, render
@@ -15,7 +16,7 @@ from app.security.guard import SESSION_COOKIE, is_https
 from app.security.oidc.returned import LOGIN_LIFETIME, Returned
 from app.security.passwords import LENGTH_MIN
 from app.security.second_factors import STEP_REFUSED
-from app.services import Reader, base_url_of, info_of, services_of, visitor_of
+from app.services import Reader, base_url_of, info_of, root_of, services_of, visitor_of
 from app.texts import phrase
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ async def begin_at_issuer(request: Request, next: str = "/") -> Response:  # noq
     if visitor_of(request) is not None:
         return redirect(location)
     try:
-        url, cookie = await oidc.begin(base_url_of(request), location)
+        url, cookie = await oidc.begin(base_url_of(request), address_under_root(root_of(request), location))
     except ApiError as refused:
         return _refused_page(request, refused, location)
     response = redirect(url)
