@@ -95,6 +95,47 @@ def acls_create(
     create_acls(WebProcess.chosen(url, token, context), wanted, dry_run=dry_run)
 
 
+@acls.command("application")
+def acls_application(
+    preset: Annotated[str, typer.Argument(metavar="producer|consumer|streams", help="Kind of application.")],
+    principal: Annotated[str, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")],
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    host: Annotated[str, typer.Option("--host", help="Address of the clients; * stands for all.")] = "*",
+    read_topic: Annotated[list[str] | None, typer.Option("--read-topic", help="May be repeated.")] = None,
+    write_topic: Annotated[list[str] | None, typer.Option("--write-topic", help="May be repeated.")] = None,
+    group: Group = None,
+    transactional_id: TransactionalId = None,
+    application_id: Annotated[
+        str | None, typer.Option("--application-id", help="Of Kafka Streams: prefix of its groups and internal topics.")
+    ] = None,
+    *,
+    prefixed: Prefixed = False,
+    idempotent: Annotated[bool, typer.Option("--idempotent", help="Of a producer without a transactional id.")] = False,
+    exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Of Kafka Streams.")] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Create the ACLs of a producer, a consumer or an application of Kafka Streams, as kafka-acls does."""
+    from app.cli.acls import create_application
+    from app.cli.web_process import WebProcess
+
+    application = {
+        "preset": preset,
+        "principal": principal,
+        "host": host,
+        "read_topics": read_topic or [],
+        "write_topics": write_topic or [],
+        "prefixed": prefixed,
+        "group": group or "",
+        "transactional_id": transactional_id or "",
+        "idempotent": idempotent,
+        "application_id": application_id or "",
+        "exactly_once": exactly_once,
+    }
+    create_application(WebProcess.chosen(url, token, context), application, dry_run=dry_run)
+
+
 @acls.command("delete")
 def acls_delete(
     url: UrlOption = None,

@@ -141,3 +141,13 @@ def delete_acls(web: WebProcess, wanted: Wanted, *, yes: bool, dry_run: bool) ->
                 print(f"conclave: ACL of {each['principal']}: {each['error_message']}", file=sys.stderr)
     print(f"Deleted {len(found) - failed}.")
     return 1 if failed else 0
+
+
+def create_application(web: WebProcess, application: dict[str, Any], *, dry_run: bool) -> None:
+    """Create the ACLs of an application and print them. Raises WebError."""
+    planned = web.call("POST", "/acls:application", {**application, "validate_only": True})["changes"]
+    if not dry_run:
+        web.call("POST", "/acls:application", application)
+    _print([each["after"] for each in planned])
+    new = sum(each["before"] is None for each in planned)
+    print("Dry run: nothing was changed." if dry_run else f"Created {new}; {len(planned) - new} existed.")

@@ -263,6 +263,11 @@ class TopicTable:
         if self._uncounted is not None:
             self._uncounted.update(changed)
 
+    @property
+    def rows(self) -> Sequence[TopicRow]:
+        """All rows by name. They change with the next refresh."""
+        return self._sorted
+
     def row(self, topic_id: UUID) -> TopicRow | None:
         """Return one topic's row, or None."""
         entry = self._entries.get(topic_id)

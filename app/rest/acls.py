@@ -10,12 +10,13 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from app.cluster.acl_presets import Application
 from app.cluster.acls import acls_of
 from app.http.errors import BadRequestError, FieldError, NotFoundError
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
-from app.rest.schemas.acls import AclDataList, AclEntry, CreateAclBody, CreateAclsBody, DeletedAclsData
+from app.rest.schemas.acls import AclDataList, AclEntry, ApplicationBody, CreateAclBody, CreateAclsBody, DeletedAclsData
 from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
@@ -132,6 +133,16 @@ async def create_acls(
 ) -> Response:
     """Create several ACLs."""
     acls = [acl_of(each) for each in body.data]
+    offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
+    return _planned(view, acls) if validate_only else no_content(offset)
+
+
+@router.post("/acls:application", status_code=204, responses=DRY_RUN)
+async def create_application_acls(
+    body: ApplicationBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Create the ACLs of a producer, a consumer or an application of Kafka Streams. Those that exist stay."""
+    acls = Application(**body.model_dump(exclude={"validate_only"})).acls()
     offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
     return _planned(view, acls) if validate_only else no_content(offset)
 

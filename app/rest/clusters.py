@@ -11,7 +11,7 @@ from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
 from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData
 from app.rest.view import MinOffset, View, ViewDep, ready_view, view_now
-from app.services import Reader, services_of
+from app.services import Reader, root_of
 
 router = APIRouter(prefix="/v3/clusters", route_class=JsonRoute)
 
@@ -35,10 +35,10 @@ def cluster_data(view: View) -> dict[str, Any]:
 
 @router.get("", tags=["clusters"], responses={200: {"model": ClusterDataList}})
 async def list_clusters(request: Request, _caller: Reader, min_offset: MinOffset = -1) -> Response:
-    """List the clusters that this process follows: that of the request, then the others that can be read now."""
+    """List the clusters that this process follows and can read now. Under /c/KEY it is the one with that key."""
     view = await ready_view(request, min_offset)
-    own = services_of(request)
-    views = [view, *(view_now(request, each) for each in clusters_of(request).all() if each.key != own.key)]
+    others = [] if root_of(request) else clusters_of(request).all()[1:]
+    views = [view, *(view_now(request, each) for each in others)]
     data = [cluster_data(each) for each in views if each is not None]
     return answer(list_body("KafkaClusterList", f"{view.base_url}/v3/clusters", data), view.offset)
 

@@ -78,6 +78,12 @@ EXAMPLES: Final[dict[str, Any]] = {
     },
     "create_acl": _ACL,
     "create_acls": {"data": [_ACL]},
+    "create_application_acls": {
+        "preset": "consumer",
+        "principal": "User:billing",
+        "read_topics": ["orders", "payments"],
+        "group": "billing",
+    },
     "delete_exact_acls": {"data": [_ACL]},
     "put_scram_user": {"password": "correct horse battery", "iterations": 8192},
     "alter_client_quota": {

@@ -1,6 +1,5 @@
 """Topics: list, create, describe, add partitions, delete."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -23,30 +22,13 @@ from app.rest.schemas.topics import (
 from app.rest.validation import refuse_repeated
 from app.rest.view import NowViewDep, View, ViewDep, check_topic_name, now_view_of
 from app.services import Reader, ServicesDep, TopicEditor
-from kraft_core.image.metadata_image import MetadataImage, TopicImage
+from kraft_core.image.metadata_image import TopicImage
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["topics"], route_class=JsonRoute)
 
 RATE_WAIT_SECONDS: Final = 5.0
-
-
-class _SortedNames:
-    """The sorted topic names of the newest image. Sorting 10,000 names for each page would cost more than the page."""
-
-    def __init__(self) -> None:
-        self._topics: object = None
-        self._names: Sequence[str] = ()
-
-    def of(self, image: MetadataImage) -> Sequence[str]:
-        if image.topics is not self._topics:
-            self._names = sorted(image.topics.by_name)
-            self._topics = image.topics
-        return self._names
-
-
-_sorted_names = _SortedNames()
 
 
 def topic_data(view: View, topic: TopicImage) -> dict[str, Any]:
@@ -96,12 +78,11 @@ async def list_topics(
 ) -> Response:
     """List the topics by name."""
     _refuse_operations("includeAuthorizedOperations", operations)
-    topics = view.image.topics
     return page.answer(
         "KafkaTopicList",
-        _sorted_names.of(view.image),
-        lambda name: name,
-        lambda name: topic_data(view, topics.by_id[topics.by_name[name]]),
+        view.cluster.topic_table.rows,
+        lambda row: row.name,
+        lambda row: _topic_data(view, row.name, row.topic_id, row.partitions, row.replication_factor),
     )
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.cli.web_process import WebProcess
+from conclave.client import Client
 from kraft_core.protocol.uuids import uuid_to_text
-from tests.app.live import CombinedNode, LiveWeb, combined_node, running_web
+from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, combined_node, running_web
 from tests.app.security.test_logins import FORM, add_user, login, session_token
 from tests.interop import kafka
 
@@ -239,3 +241,12 @@ def test_a_form_that_is_kept_over_a_login_goes_to_its_own_cluster(both: LiveWeb)
     login(both, "kept-there", client=client)
     assert 'action="/c/second/rights/acls"' in client.get("/c/second/kept-form", headers=FORM).text
     assert "/rights/acls" not in client.get("/kept-form", headers=FORM).text, "not to another cluster"
+
+
+def test_the_command_line_and_the_client_use_a_cluster_by_its_address(both: LiveWeb, second: CombinedNode) -> None:
+    process = WebProcess(f"{both.url}/c/second", ADMIN_TOKEN)
+    assert "there" in [each["topic_name"] for each in process.pages("/topics", {}, 100)]
+    assert process.cluster_ids()[0] == second.cluster_id
+    with Client(f"{both.url}/c/second", ADMIN_TOKEN) as client:
+        assert client.cluster_id == second.cluster_id
+        assert "there" in [each.topic_name for each in client.list_topics()]

@@ -221,7 +221,7 @@ def test_a_delegation_token_is_refused_with_the_reason_when_tokens_are_disabled(
 def test_an_acl_without_an_authorizer_is_refused_with_the_reason(product: Product, page: Page) -> None:
     page.goto("/rights")
     page.get_by_role("button", name="Add ACL…").click()
-    page.get_by_label("Principal").fill("User:alice")
+    page.get_by_label("Principal", exact=True).fill("User:alice")
     page.get_by_label("Resource name").fill("orders")
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("table.what")).to_contain_text("ALLOW ALL on topic orders (literal) to User:alice from *")

@@ -1,10 +1,13 @@
 """Bodies and answers about ACLs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from app.cluster.acl_presets import Preset
 from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ListOf, Name, Resource, Validated
+
+APPLICATION_TOPICS_MAX: Final = 100
 
 
 class AclEntry(Body):
@@ -27,6 +30,22 @@ class CreateAclsBody(ChangeBody):
     """ACLs to create in one request."""
 
     data: Annotated[tuple[AclEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
+
+
+class ApplicationBody(ChangeBody):
+    """An application whose ACLs are created, as kafka-acls does with --producer and --consumer."""
+
+    preset: Preset
+    principal: Name
+    host: Name = "*"
+    read_topics: Annotated[tuple[Name, ...], Field(max_length=APPLICATION_TOPICS_MAX, strict=False)] = ()
+    write_topics: Annotated[tuple[Name, ...], Field(max_length=APPLICATION_TOPICS_MAX, strict=False)] = ()
+    prefixed: bool = False
+    group: Name = ""
+    transactional_id: Name = ""
+    idempotent: bool = False
+    application_id: Name = ""
+    exactly_once: bool = False
 
 
 class AclData(Resource):

@@ -1,6 +1,7 @@
 """Methods about acls. Made from the OpenAPI document by `make client`. Change the routes, not this file."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -122,6 +123,45 @@ class AclsMethods(AsyncMethods):
                 {200: DryRunData, 204: None},
                 query={"validate_only": validate_only},
                 body={"data": data},
+            )
+        )
+
+    async def create_application_acls(
+        self,
+        *,
+        preset: Literal["producer", "consumer", "streams"],
+        principal: str,
+        host: str | UnsetType = UNSET,
+        read_topics: Sequence[str] | UnsetType = UNSET,
+        write_topics: Sequence[str] | UnsetType = UNSET,
+        prefixed: bool | UnsetType = UNSET,
+        group: str | UnsetType = UNSET,
+        transactional_id: str | UnsetType = UNSET,
+        idempotent: bool | UnsetType = UNSET,
+        application_id: str | UnsetType = UNSET,
+        exactly_once: bool | UnsetType = UNSET,
+        validate_only: bool = False,
+    ) -> DryRunData | None:
+        """Create the ACLs of a producer, a consumer or an application of Kafka Streams. Those that exist stay."""
+        return await self._send(
+            Call[DryRunData | None](
+                "POST",
+                "/v3/clusters/{cluster_id}/acls:application",
+                {200: DryRunData, 204: None},
+                query={"validate_only": validate_only},
+                body={
+                    "preset": preset,
+                    "principal": principal,
+                    "host": host,
+                    "read_topics": read_topics,
+                    "write_topics": write_topics,
+                    "prefixed": prefixed,
+                    "group": group,
+                    "transactional_id": transactional_id,
+                    "idempotent": idempotent,
+                    "application_id": application_id,
+                    "exactly_once": exactly_once,
+                },
             )
         )
 

@@ -21,7 +21,7 @@ class ClustersMethods(Methods):
     """Methods about clusters."""
 
     def list_clusters(self) -> Pages[ClusterDataList, ClusterData]:
-        """List the clusters that this process follows: that of the request, then the others that can be read now."""
+        """List the clusters that this process follows and can read now. Under /c/KEY it is the one with that key."""
         return Pages(
             self._send, Call[ClusterDataList]("GET", "/v3/clusters", {200: ClusterDataList}, waits_for_offset=True)
         )

@@ -7,8 +7,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from bs4 import BeautifulSoup
 
 from app.rest.schemas.acls import AclDataList, DeletedAclsData
+from app.rest.schemas.base import DryRunData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
 from app.rest.schemas.deletions import AclDeletionDataList
 from tests.app.cli.in_process import conclave
@@ -134,6 +136,145 @@ def test_the_command_creates_lists_and_deletes_acls(web: LiveWeb, capfd: pytest.
         assert acls("create", *wrong)[0] == 2, wrong
     code, _, complaint = acls("create", "--principal", "User:carol", "--operation", "FLY", "--cluster")
     assert (code, complaint.count("\n"), "FLY" in complaint) == (1, 1, True)
+
+
+def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
+    web: LiveWeb, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = listed(web)
+    wanted = {"preset": "consumer", "principal": "User:app", "read_topics": ["orders"], "group": "billing"}
+    url = f"{web.cluster}/acls:application"
+    planned = DryRunData.model_validate_json(web.client.post(f"{url}?validate_only=true", json=wanted).content)
+    assert [each.before for each in planned.changes] == [None] * 3
+    assert listed(web) == before
+    assert web.client.post(url, json=wanted).status_code == 204
+    made = [each for each in listed(web) if each["principal"] == "User:app"]
+    assert {(each["resource_type"], each["resource_name"], each["operation"]) for each in made} == {
+        ("TOPIC", "orders", "READ"),
+        ("TOPIC", "orders", "DESCRIBE"),
+        ("GROUP", "billing", "READ"),
+    }
+    for change, said in (
+        ({"group": ""}, "The preset consumer needs group."),
+        ({"preset": "producer"}, "The preset producer needs write_topics."),
+        ({"principal": "app"}, "The principal must be TYPE:NAME, as in User:alice (was 'app')."),
+        ({"preset": "broker"}, "preset input should be 'producer', 'consumer' or 'streams'"),
+    ):
+        refused = web.client.post(url, json={**wanted, **change})
+        assert (refused.status_code in {400, 422}, said in refused.json()["message"]) == (True, True), refused.text
+    more = ("--read-topic", "orders", "--read-topic", "payments", "--group", "billing")
+    done = conclave(
+        capfd,
+        "acls",
+        "application",
+        "consumer",
+        "--principal",
+        "User:app",
+        *more,
+        "--url",
+        web.url,
+        "--token",
+        ADMIN_TOKEN,
+    )
+    assert (done.code, done.output.splitlines()[-1]) == (0, "Created 2; 3 existed.")
+    html = {"Accept": "text/html"}
+    form = {"preset": "streams", "principal": "User:app", "application_id": "sums", "write_topics": "totals,\nmore"}
+    preview = BeautifulSoup(web.client.post("/rights/applications", data=form, headers=html).text, "html.parser")
+    rows = [cell.get_text() for cell in preview.select(".what tbody td")]
+    assert (len(rows) // 3, rows.count("none"), rows.count("exists")) == (8, 8, 8)
+    sent = {str(each["name"]): str(each["value"]) for each in preview.select("form[action] input[name]")}
+    assert sent["write_topics"] == "totals more"
+    done_page = web.client.post("/rights/applications", data=sent, headers=html)
+    assert (done_page.status_code, done_page.headers["location"]) == (303, "/rights")
+    assert sum(each["principal"] == "User:app" for each in listed(web)) == 5 + 8
+    any_of = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    assert web.client.delete(f"{web.cluster}/acls", params={**any_of, "principal": "User:app"}).status_code == 200
+    assert listed(web) == before
+
+
+def test_the_page_of_a_principal_shows_its_rights_and_answers_what_it_may(web: LiveWeb) -> None:
+    read = {**ACL, "principal": "User:page", "resource_name": "pay.", "pattern_type": "PREFIXED"}
+    deny = {**read, "resource_name": "pay.secret", "pattern_type": "LITERAL", "permission": "DENY"}
+    everyone = {**ACL, "principal": "User:*", "resource_type": "GROUP", "resource_name": "*"}
+    other = {**read, "principal": "User:pages"}
+    before = listed(web)
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [read, deny, everyone, other]}).status_code == 204
+    quota = {
+        "entity": [{"entity_type": "user", "entity_name": "page"}],
+        "data": [{"key": "producer_byte_rate", "value": 1024}],
+    }
+    assert web.client.post(f"{web.cluster}/client-quotas:alter", json=quota).status_code in {200, 204}
+    html = {"Accept": "text/html"}
+
+    def page_of(**question: str) -> BeautifulSoup:
+        answer = web.client.get("/rights/principal", params={"name": "User:page", **question}, headers=html)
+        assert answer.status_code == 200, answer.text
+        return BeautifulSoup(answer.text, "html.parser")
+
+    def said(**question: str) -> str:
+        found = page_of(**question).select_one("#question .notice")
+        assert found is not None
+        return found.get_text()
+
+    page = page_of()
+    assert page.select_one("#question .notice") is None
+    names = [cell.get_text() for cell in page.select("[data-table=acls-of-principal] tbody td:first-child")]
+    assert sorted(set(names)) == ["User:*", "User:page"]
+    (quotas,) = page.select("[data-table=quotas-of-principal] tbody")
+    assert quotas.get_text(" ", strip=True) == "user page producer_byte_rate 1\u202f024 1 KiB"
+    topic = {"resource_type": "TOPIC", "resource_name": "pay.orders"}
+    assert said(operation="READ", **topic) == "Yes: ALLOW READ on topic pay. (prefixed) to User:page from *."
+    assert said(operation="DESCRIBE", **topic).startswith("Yes: ALLOW READ on topic pay. (prefixed)")
+    assert said(operation="WRITE", **topic).startswith("No: no ACL allows it.")
+    secret = {"resource_type": "TOPIC", "resource_name": "pay.secret"}
+    assert said(operation="READ", **secret).startswith(
+        "No: DENY READ on topic pay.secret (literal) to User:page from *."
+    )
+    group = {"resource_type": "GROUP", "resource_name": "any"}
+    assert said(operation="READ", **group) == "Yes: ALLOW READ on group * (literal) to User:* from *."
+    assert "with allow.everyone.if.no.acl.found everybody may" in said(
+        operation="WRITE", resource_type="TRANSACTIONAL_ID", resource_name="unnamed"
+    )
+    assert said(operation="READ", resource_type="CLUSTER").startswith("A resource of type CLUSTER has the operations")
+    assert said(operation="READ", resource_type="TOPIC") == "Name the resource."
+    assert said(operation="READ", resource_type="SHOE", resource_name="x").startswith(
+        "The resource type must be one of"
+    )
+    assert web.client.get("/rights/principal?name=page", headers=html).status_code == 400
+    linked = BeautifulSoup(web.client.get("/rights?q=page", headers=html).text, "html.parser")
+    assert linked.select_one("a[href='/rights/principal?name=User%3Apage']") is not None
+    any_of = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    for name in ("User:page", "User:pages", "User:*"):
+        assert web.client.delete(f"{web.cluster}/acls", params={**any_of, "principal": name}).status_code == 200
+    assert listed(web) == before
+
+
+def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: LiveWeb) -> None:
+    html, before = {"Accept": "text/html"}, listed(web)
+    first, second = ({**ACL, "principal": "User:imported", "resource_name": name} for name in ("kept", "restored"))
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [first, second]}).status_code == 204
+    text = web.client.get("/download?of=/rights&table=acls&format=csv&whole=yes").text
+    other = {**ACL, "principal": "User:imported", "resource_name": "other"}
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [second]}).status_code == 200
+    assert web.client.post(f"{web.cluster}/acls", json=other).status_code == 201
+
+    def sent(**form: str) -> BeautifulSoup:
+        answer = web.client.post("/rights/import", data={"text": text, **form}, headers=html)
+        return BeautifulSoup(answer.text, "html.parser")
+
+    shown = sent().select_one(".confirm")
+    assert shown is not None
+    count = len(before)
+    assert f"1 are added, {count + 1} exist already, 0 are deleted." in shown.get_text()
+    assert "Line 2: " in sent(text="principal,permission,operation,resource,pattern_type,host\nx,x,x,x,x,x").get_text()
+    assert sent(remove="yes").select_one("input[name=typed]") is not None
+    assert "Nothing has changed." in sent(remove="yes", confirmed="yes", typed="7").get_text()
+    assert other in listed(web)
+    sent(remove="yes", confirmed="yes", typed="1")
+    now = listed(web)
+    assert (first in now, second in now, other in now, len(now)) == (True, True, False, count + 2)
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [first, second]}).status_code == 200
+    assert listed(web) == before
 
 
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:

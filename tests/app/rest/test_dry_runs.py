@@ -96,6 +96,11 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("DELETE", f"{C}/quorum/voters/{{voter_id}}/{{directory_id}}"): ("", None, 404),
     ("POST", f"{C}/acls"): ("", _ACL, 400),  # SECURITY_DISABLED; with an authorizer in test_authorizer
     ("POST", f"{C}/acls:batch"): ("", {"data": [_ACL]}, 400),
+    ("POST", f"{C}/acls:application"): (
+        "",
+        {"preset": "producer", "principal": "User:dry", "write_topics": ["dry"]},
+        400,
+    ),
     ("DELETE", f"{C}/acls"): (_FILTER, None, 400),
     ("PUT", _CREDENTIALS): ("", {"password": "secret-enough"}, 200),
     ("DELETE", _CREDENTIALS): ("", None, 200),

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from kraft_core.clients.admin.kafka_admin_client import Admin
 from tests.app.groups import shown
-from tests.app.live import LiveWeb, running_web
+from tests.app.live import LiveWeb, combined_node, running_web
 from tests.interop import kafka
 from tests.interop.admin.tools import Tools
 from tests.interop.clients.conftest import ApacheNode
@@ -231,3 +231,29 @@ def test_a_group_of_kafka_streams_has_its_topology_and_tasks(web: LiveWeb, apach
         assert "No broker serves" not in shown(web, "/groups?type=Streams", "/groups/app")
     finally:
         member.close()
+
+
+def test_an_apache_cluster_and_ours_are_in_one_process(web: LiveWeb, tmp_path: Path, apache: str, tools: Tools) -> None:
+    with combined_node(tmp_path / "ours") as ours:
+        body = {"name": "Ours", "bootstrap_controllers": [ours.bootstrap], "color": "blue"}
+
+        def is_added() -> bool:
+            return web.client.put("/v3/cluster-connections/ours", json=body).status_code == 200
+
+        wait_until(is_added, 60, "our cluster is added", 0.2)
+        path = f"/v3/clusters/{ours.cluster_id}/topics"
+        topic = {"topic_name": "of-ours", "partitions_count": 1, "replication_factor": 1}
+        wait_until(lambda: web.client.post(path, json=topic).status_code == 201, 60, "our cluster has a topic", 0.2)
+        new_topic(web, "of-apache")
+        listed = [each["cluster_id"] for each in web.client.get("/v3/clusters").json()["data"]]
+        assert listed == [web.cluster.rpartition("/")[2], ours.cluster_id]
+        own, other = web.client.get("/topics?q=of-").text, web.client.get("/c/ours/topics?q=of-").text
+        assert ("of-apache" in own, "of-ours" in own) == (True, False)
+        assert ("of-apache" in other, "of-ours" in other) == (False, True)
+        printed = tools.run("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", apache, "--list").splitlines()
+        assert ("of-apache" in printed, "of-ours" in printed) == (True, False)
+        ours.process.kill()
+        wait_until(lambda: ">lost</span>" in web.client.get("/clusters").text, 60, "our cluster is lost", 0.2)
+        new_topic(web, "of-apache-alone")
+        assert "of-apache-alone" in web.client.get("/topics?q=of-").text
+        assert web.client.delete("/v3/cluster-connections/ours").status_code == 204

@@ -1,0 +1,116 @@
+"""The ACLs that an application needs: a producer, a consumer, or an application of Kafka Streams.
+
+    producer   WRITE, DESCRIBE, CREATE on its topics; WRITE, DESCRIBE on its transactional id; IDEMPOTENT_WRITE
+    consumer   READ, DESCRIBE on its topics; READ on its group
+    streams    READ, DESCRIBE on the topics that it reads, WRITE, DESCRIBE, CREATE on those that it writes; ALL on the
+               topics and groups whose names begin with its application id; with exactly-once semantics WRITE, DESCRIBE
+               on the transactional ids that begin with it
+
+Producer and consumer are those of `kafka-acls --producer` and `--consumer`, source: AclCommand, Kafka 4.3.1. Streams is
+what its documentation asks for: it names internal topics, groups and transactional ids after the application id.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from app.texts import phrase
+from kraft_core.image.acls_image import StandardAcl
+from kraft_core.image.standard_authorizer import parse_principal
+from kraft_core.protocol.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from kraft_core.protocol.errors import ErrorCode, KafkaError
+
+Preset = Literal["producer", "consumer", "streams"]
+
+PRESETS: Final[tuple[Preset, ...]] = get_args(Preset)
+READS: Final = (AclOperation.READ, AclOperation.DESCRIBE)
+WRITES: Final = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
+TRANSACTS: Final = (AclOperation.WRITE, AclOperation.DESCRIBE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """An application. With `prefixed`, its topics, group and transactional id are prefixes of names."""
+
+    preset: str
+    principal: str
+    host: str = WILDCARD
+    read_topics: Sequence[str] = ()
+    write_topics: Sequence[str] = ()
+    prefixed: bool = False
+    group: str = ""
+    transactional_id: str = ""
+    idempotent: bool = False
+    application_id: str = ""
+    exactly_once: bool = False
+
+    def acls(self) -> list[StandardAcl]:
+        """Return its ACLs, sorted. Raises KafkaError INVALID_REQUEST for what is missing."""
+        try:
+            parse_principal(self.principal)
+        except ValueError:
+            text = phrase("The principal must be TYPE:NAME, as in User:alice (was '%(name)s').", name=self.principal)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text) from None
+        found = {acl for resource, operations in self._rights() for acl in self._allowed(resource, operations)}
+        return sorted(found, key=msgspec.structs.astuple)
+
+    def _rights(self) -> "Iterable[tuple[_Resource, Sequence[AclOperation]]]":
+        pattern = PatternType.PREFIXED if self.prefixed else PatternType.LITERAL
+        reads = [((ResourceType.TOPIC, pattern, name), READS) for name in self.read_topics]
+        writes = [((ResourceType.TOPIC, pattern, name), WRITES) for name in self.write_topics]
+        match self.preset:
+            case "producer":
+                self._require("write_topics")
+                yield from writes
+                if self.transactional_id:
+                    yield (ResourceType.TRANSACTIONAL_ID, pattern, self.transactional_id), TRANSACTS
+                if self.idempotent:
+                    cluster = (ResourceType.CLUSTER, PatternType.LITERAL, CLUSTER_NAME)
+                    yield cluster, (AclOperation.IDEMPOTENT_WRITE,)
+            case "consumer":
+                self._require("read_topics", "group")
+                yield from reads
+                yield (ResourceType.GROUP, pattern, self.group), (AclOperation.READ,)
+            case "streams":
+                self._require("application_id")
+                yield from (*reads, *writes)
+                for kind in (ResourceType.TOPIC, ResourceType.GROUP):
+                    yield (kind, PatternType.PREFIXED, self.application_id), (AclOperation.ALL,)
+                if self.exactly_once:
+                    yield (ResourceType.TRANSACTIONAL_ID, PatternType.PREFIXED, self.application_id), TRANSACTS
+            case _:
+                known = ", ".join(PRESETS)
+                text = phrase("The preset must be one of %(known)s (was '%(name)s').", known=known, name=self.preset)
+                raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+
+    def _require(self, *fields: str) -> None:
+        missing = [name for name in fields if not getattr(self, name)]
+        if missing:
+            names = ", ".join(missing)
+            text = phrase("The preset %(preset)s needs %(names)s.", preset=self.preset, names=names)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+
+    def _allowed(self, resource: "_Resource", operations: Sequence[AclOperation]) -> Iterable[StandardAcl]:
+        kind, pattern, name = resource
+        for operation in operations:
+            yield StandardAcl(
+                resource_type=kind,
+                resource_name=name,
+                pattern_type=pattern,
+                principal=self.principal,
+                host=self.host,
+                operation=operation,
+                permission_type=AclPermissionType.ALLOW,
+            )
+
+
+_Resource = tuple[ResourceType, PatternType, str]
