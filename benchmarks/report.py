@@ -143,19 +143,18 @@ class Reports:
     """A database and a folder of reports, new at first."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self._image: MetadataImage = MetadataImage.EMPTY
         self._database = Database(f"sqlite:///{folder}/benchmark.db")
         upgrade(self._database.engine)
         settings = ReportSettings(folder=folder / "reports")
         self._runner = ReportRunner(self._database, settings, lambda: (self._image, "benchmark-cluster"))
 
-    def make(self, image: MetadataImage, *, until_archived: bool = False) -> Measured:
-        """Make a report of an image. `until_archived`: then wait for the archive of Spark's classes."""
+    def make(self, image: MetadataImage) -> Measured:
+        """Make a report of an image."""
         self._image = image
-        return asyncio.run(self._make(until_archived=until_archived))
+        return asyncio.run(self._make())
 
-    async def _make(self, *, until_archived: bool) -> Measured:
+    async def _make(self) -> Measured:
         measured = Measured()
         async with _Watch(measured), asyncio.timeout(WAIT_S):
             began = last = time.perf_counter()
@@ -174,8 +173,6 @@ class Reports:
         assert run.state == "succeeded", f"{run.error}\n{self._runner.log_tail(run_id)[-3000:]}"
         assert run.result is not None
         measured.body, measured.snapshot = run.result["body"], self._runner.folder_of(run_id) / "snapshot"
-        while until_archived and not list(self.folder.glob("reports/spark-classes-*.jsa")):
-            await asyncio.sleep(0.2)
         await self._runner.stop()
         return measured
 
@@ -229,11 +226,11 @@ def _rivals(name: str, measured: Measured) -> Figure:
 
 
 def report_small(plan: Plan) -> list[Figure]:
-    """Measure the first report of a new installation with 30 partitions, and one with Spark's classes archived."""
+    """Measure the first two reports of a new installation with 30 partitions."""
     del plan  # one size
     image, name = synthetic_image(10, 3, 3), "report, 30 partitions"
     with _reports() as reports:
-        first = reports.make(image, until_archived=True)
+        first = reports.make(image)
         return [
             *_figures(f"{name}, the first", first, 8),
             _rivals(f"{name}, the first", first),
