@@ -62,6 +62,7 @@ from app.pages import (
     topics,
     transaction_abort,
     transactions,
+    user_grants,
     voters,
 )
 from app.pages.frame import html_of, page_of
@@ -75,6 +76,7 @@ ROUTERS = (
     own_account.router,
     second_factor.router,
     accounts.router,
+    user_grants.router,
     api_tokens.router,
     audit.router,
     clusters.router,

@@ -11,6 +11,7 @@ ADDRESSES: Final = {
     "/": "/",
     "/access": "/access",
     "/access/tokens": "/access/tokens",
+    "/access/users/{name}/grants": "/access/users/admin/grants",
     "/account": "/account",
     "/audit": "/audit",
     "/broker-configs": "/broker-configs?q=log.retention",
