@@ -23,6 +23,7 @@ from benchmarks.pages import pages
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.raft import raft_latency, raft_throughput
 from benchmarks.report import plans, report_dead_rack, report_million, report_small, report_ten_million
+from benchmarks.rest import rest
 from benchmarks.sides import JVM_OPTIONS, missing_for_apache
 from benchmarks.start_up import memory, restart, start_up
 from benchmarks.topic_creation import latency, throughput
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "report-10m-dead-rack": report_dead_rack,
     "plans": plans,
     "pages": pages,
+    "rest": rest,
     "clients": clients,
 }
 GROUPS = {"report": [name for name in BENCHMARKS if name.startswith("report-")]}

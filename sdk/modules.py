@@ -20,10 +20,6 @@ _PYPROJECT: Final = Path(__file__).resolve().parents[1] / "pyproject.toml"
 def sources(document: Schema) -> dict[str, str]:
     """Return the text of each module by its path below `conclave/client`, formatted."""
     schemas = Schemas(document)
-    for methods in document["paths"].values():
-        for found in methods.values():
-            if "requestBody" in found:
-                schemas.add(found["requestBody"]["content"][JSON]["schema"])
     found_operations = list(operations(document, schemas))
     homes = _homes(document, schemas, found_operations)
     made = _models(document, schemas, homes)

@@ -12,19 +12,10 @@ _PLAIN: Final = {"string": "str", "integer": "int", "number": "float", "boolean"
 
 
 class Schemas:
-    """The schemas of a document by name, with those that were written in place of a reference."""
+    """The schemas of a document by name."""
 
     def __init__(self, document: Schema) -> None:
-        self.by_name: dict[str, Schema] = dict(document["components"]["schemas"])
-        for name in list(self.by_name):
-            self._name_inner(self.by_name[name].get("properties", {}))
-
-    def _name_inner(self, schema: Any) -> None:
-        """Give every object with members that has no name of its own that of its title."""
-        for each in schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ():
-            if isinstance(each, Mapping) and "properties" in each and each.get("type") == "object":
-                self.by_name.setdefault(each["title"], each)
-            self._name_inner(each)
+        self.by_name: Mapping[str, Schema] = dict(document["components"]["schemas"])
 
     def resolved(self, schema: Schema) -> Schema:
         """Return the object that a schema is or refers to; of an optional one, the object."""
@@ -33,17 +24,11 @@ class Schemas:
         choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
         return self.resolved(choices[0]) if choices else schema
 
-    def add(self, schema: Schema) -> None:
-        """Add what a schema outside the components has within it."""
-        self._name_inner(schema.get("properties", {}))
-
     def named_in(self, schema: Any) -> Iterator[str]:
         """Yield the names that a schema refers to."""
         if isinstance(schema, Mapping):
             if "$ref" in schema:
                 yield schema["$ref"].removeprefix(REF)
-            elif "properties" in schema and schema.get("title") in self.by_name:
-                yield schema["title"]
             else:
                 for each in schema.values():
                     yield from self.named_in(each)
@@ -72,8 +57,6 @@ class Schemas:
             return " | ".join(dict.fromkeys(self.type_of(each, sent=sent) for each in schema["anyOf"]))
         if "$ref" in schema:
             return str(schema["$ref"].removeprefix(REF))
-        if schema.get("title") in self.by_name and "properties" in schema:
-            return str(schema["title"])
         words = [schema["const"]] if "const" in schema else schema.get("enum")
         if words and sent and schema["type"] == "string":
             return f"Literal[{', '.join(map(_text, words))}]"

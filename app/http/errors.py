@@ -334,12 +334,10 @@ def status_of(code: ErrorCode, *, v3: bool) -> tuple[int, int]:
     if v3 and code in _V3:
         return _V3[code]
     ours = _OURS.get(code)
-    if code.retriable:
-        status = ours or 503
-        return status, 50003 if v3 else status
-    if v3:
-        return (ours if ours is not None and ours < 500 else 500), 50002
-    return ours or 500, ours or 500
+    status = ours or (503 if code.retriable else 500)
+    if not v3 or status < 500:  # a code of 500xx would call the caller's fault one of the server
+        return status, status
+    return (status, 50003) if code.retriable else (500, 50002)
 
 
 def of_kafka(error: KafkaError, *, v3: bool) -> tuple[ApiError, dict[str, Any]]:

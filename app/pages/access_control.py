@@ -1,7 +1,7 @@
 """The pages of the cluster's own access control, as tabs: ACLs, SCRAM users, client quotas and delegation tokens."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +17,7 @@ from app.services import PastAdmin, services_of
 from app.texts import joined, phrase
 from kraft_core.clients.admin.quotas import ClientQuotaEntity
 from kraft_core.image.acls_image import AclFilter, StandardAcl
-from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.metadata_image import DelegationToken, MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, acl_words
 
@@ -183,10 +183,10 @@ def entity_text(entity: ClientQuotaEntity) -> str:
     )
 
 
-def quota_rows(image: MetadataImage) -> list[QuotaRow]:
-    """Return all quotas, by entity and key."""
+def quota_rows(given: Iterable[tuple[ClientQuotaEntity, Mapping[str, float]]]) -> list[QuotaRow]:
+    """Return quotas, by entity and key."""
     rows = []
-    for entity, quotas in image.client_quotas.items():
+    for entity, quotas in given:
         fields = [
             each for kind, name in entity for each in ((kind, name or ""), (f"{kind}-default", "" if name else "yes"))
         ]
@@ -208,9 +208,9 @@ def date_of(timestamp_ms: int) -> dt.datetime | None:
     return dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC) if 0 <= timestamp_ms < YEAR_10000_MS else None
 
 
-def token_rows(image: MetadataImage) -> list[TokenRow]:
+def token_rows(given: Iterable[DelegationToken]) -> list[TokenRow]:
     """Return at most ROWS_MAX delegation tokens, the next to expire first."""
-    tokens = sorted(image.delegation_tokens.values(), key=lambda each: (each.expiration_timestamp, each.token_id))
+    tokens = sorted(given, key=lambda each: (each.expiration_timestamp, each.token_id))
     return [
         TokenRow(
             each.token_id,
@@ -220,6 +220,15 @@ def token_rows(image: MetadataImage) -> list[TokenRow]:
             date_of(each.max_timestamp),
         )
         for each in tokens[:ROWS_MAX]
+    ]
+
+
+def scram_rows(image: MetadataImage) -> list[ScramRow]:
+    """Return all SCRAM credentials, by mechanism and name."""
+    return [
+        ScramRow(name, SCRAM_MECHANISMS_BY_TYPE[kind].name, credential.iterations)
+        for kind in sorted(image.scram)
+        for name, credential in sorted(image.scram[kind].items())
     ]
 
 
@@ -262,12 +271,7 @@ def scram_page(
     request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
 ) -> Response:
     """Return the tab of SCRAM users; `error` and `given` after its form was refused."""
-    image = services_of(request).cluster.image
-    rows = [
-        ScramRow(name, SCRAM_MECHANISMS_BY_TYPE[kind].name, credential.iterations)
-        for kind in sorted(image.scram)
-        for name, credential in sorted(image.scram[kind].items())
-    ]
+    rows = scram_rows(services_of(request).cluster.image)
     view = ScramView(
         rows=rows, mechanisms=list(SCRAM_MECHANISMS), iterations=DEFAULT_ITERATIONS, error=error, given=given
     )
@@ -284,7 +288,7 @@ def quotas_page(
     request: Request, error: str = "", status: int = 200, given: Mapping[str, str] = NOTHING_GIVEN
 ) -> Response:
     """Return the tab of client quotas; `error` and `given` after its form was refused."""
-    rows = quota_rows(services_of(request).cluster.image)
+    rows = quota_rows(services_of(request).cluster.image.client_quotas.items())
     view = QuotasView(rows=rows, entity_types=ENTITY_TYPES, quota_keys=QUOTA_KEYS, error=error, given=given)
     return render(request, "quotas.html", status, page=page_of(request, TITLE, "/rights"), view=view)
 
@@ -300,5 +304,7 @@ def tokens_page(
 ) -> Response:
     """Return the tab of delegation tokens; `error` and `given` after its form was refused."""
     image = services_of(request).cluster.image
-    view = TokensView(rows=token_rows(image), total=len(image.delegation_tokens), error=error, given=given)
+    view = TokensView(
+        rows=token_rows(image.delegation_tokens.values()), total=len(image.delegation_tokens), error=error, given=given
+    )
     return render(request, "delegation_tokens.html", status, page=page_of(request, TITLE, "/rights"), view=view)

@@ -11,12 +11,17 @@ from fastapi.responses import Response
 
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken
-from app.http.errors import FORM_REFUSED
 from app.pages.accounts import TITLE, active_tokens_of, refused_on_page
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render, whole_number
+<<<<<<< HEAD
 from app.services import Owner, services_of
+=======
+from app.security.accounts import AccountError
+from app.security.roles import SCOPES
+from app.services import Admin, services_of
+>>>>>>> main
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access/tokens")
@@ -28,6 +33,7 @@ class ApiTokensView:
 
     tokens: Sequence[ApiToken]
     roles: Sequence[str] = ROLES
+    scopes: Sequence[str] = SCOPES
     secret: str = ""
     secret_label: str = ""
     error: str = ""
@@ -47,6 +53,17 @@ async def api_tokens(request: Request, _caller: Owner) -> Response:
     return await tokens_page(request)
 
 
+def expiry_of(days: str) -> dt.datetime | None:
+    """Return when a token expires after a number of days, None for an empty text. Raises AccountError."""
+    if not days.strip():
+        return None
+    valid = whole_number(days, 1, 3650)
+    if valid is None:
+        text = phrase("'%(text)s' is not a number of days from 1 to 3650.", text=days.strip()[:40])
+        raise AccountError(text, "days")
+    return utc_now() + dt.timedelta(days=valid)
+
+
 @router.post("")
 @refused_on_page(tokens_page, is_form=True)
 async def add_token(
@@ -54,16 +71,17 @@ async def add_token(
     caller: Owner,
     name: Annotated[str, Form()] = "",
     role: Annotated[str, Form()] = "viewer",
+    scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = "",
 ) -> Response:
     """Create an API token and return the page with its secret."""
-    valid = whole_number(days, 1, 3650) if days.strip() else None
-    if days.strip() and valid is None:
-        error = phrase("'%(text)s' is not a number of days from 1 to 3650.", text=days.strip()[:40])
-        return await tokens_page(request, FORM_REFUSED, refused=error, name=name)
-    expires_at = None if valid is None else utc_now() + dt.timedelta(days=valid)
     made, text = await services_of(request).security.add_token(
-        caller.principal, name=name.strip(), role=role, scopes=[], expires_at=expires_at, info=caller.info
+        caller.principal,
+        name=name.strip(),
+        role=role,
+        scopes=scopes or [],
+        expires_at=expiry_of(days),
+        info=caller.info,
     )
     return await tokens_page(request, secret=text, secret_label=phrase("API token %(name)s.", name=made.name))
 
@@ -82,13 +100,19 @@ async def revoke_token(request: Request, caller: Owner, name: str, confirmed: An
         await security.revoke_token(caller.principal, name, caller.info)
         return Flash("good", phrase("API token %(name)s revoked.", name=name))
 
+    view = await revocation_of(request, name, "/access/tokens", TITLE)
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+
+
+async def revocation_of(request: Request, name: str, base: str, title: str) -> ConfirmView:
+    """Return the confirmation of revoking a token, from the page at `base` with this title."""
     made = await active_tokens_of(request, f"token:{name}")
-    view = ConfirmView(
+    return ConfirmView(
         title=phrase("Revoke API token %(name)s", name=name),
-        active="/access",
-        back=TITLE,
-        back_url="/access/tokens",
-        action=f"/access/tokens/{quote(name, safe='')}/revoke",
+        active=base.rpartition("/")[0],
+        back=title,
+        back_url=base,
+        action=f"{base}/{quote(name, safe='')}/revoke",
         button=phrase("Revoke token"),
         changes=[(phrase("API token %(name)s", name=name), phrase("active"), phrase("revoked"))],
         consequences=(
@@ -104,4 +128,3 @@ async def revoke_token(request: Request, caller: Owner, name: str, confirmed: An
         curl=curl(request, "DELETE", f"tokens/{quote(name, safe='')}"),
         dangerous=True,
     )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)

@@ -7,14 +7,20 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.http.errors import CHANGE_REFUSED, ApiError, NoSuchPathError
+from app.http.cluster_paths import address_under_root
+from app.http.errors import CHANGE_REFUSED, FORM_REFUSED, ApiError, NoSuchPathError
 from app.http.locations import redirect, safe_next
 from app.pages.frame import page_of, render
 from app.security.accounts import AccountError
 from app.security.guard import SESSION_COOKIE, is_https
 from app.security.oidc.returned import LOGIN_LIFETIME, Returned
+from app.security.passwords import LENGTH_MIN
 from app.security.second_factors import STEP_REFUSED
+<<<<<<< HEAD
 from app.services import Anyone, base_url_of, info_of, services_of, visitor_of
+=======
+from app.services import Reader, base_url_of, info_of, root_of, services_of, visitor_of
+>>>>>>> main
 from app.texts import phrase
 
 if TYPE_CHECKING:
@@ -23,6 +29,16 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False)
 
 OIDC_COOKIE: Final = "conclave_oidc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkView:
+    """Model of login_link.html. `invited` has to choose a password first; without a `token` the link is of no use."""
+
+    token: str
+    error: str
+    invited: str | None
+    length_min: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +123,30 @@ async def login_with_code(
     return _with_session(request, session_id, location)
 
 
-def _link_page(request: Request, token: str = "", error: str = "", status: int = 200) -> Response:
-    return render(request, "login_link.html", status, page=page_of(request, phrase("Log in")), token=token, error=error)
+def _link_page(
+    request: Request, token: str = "", error: str = "", status: int = 200, invited: str | None = None
+) -> Response:
+    view = LinkView(token=token, error=error, invited=invited, length_min=LENGTH_MIN)
+    return render(request, "login_link.html", status, page=page_of(request, phrase("Log in")), view=view)
 
 
 @router.get("/login/link")
 async def link_form(request: Request, token: str = "") -> Response:
     """Return a page with a button: the link is used by the click, not by a mail program that opens it."""
-    return _link_page(request, token[:200])
+    token = token[:200]
+    return _link_page(request, token, invited=await services_of(request).security.invited_by_link(token))
 
 
 @router.post("/login/link")
-async def use_link(request: Request, token: Annotated[str, Form()] = "") -> Response:
-    """Open a session with a one-time link."""
+async def use_link(
+    request: Request, token: Annotated[str, Form()] = "", password: Annotated[str, Form()] = ""
+) -> Response:
+    """Open a session with a one-time link, and set the password that a new user has to choose."""
+    security = services_of(request).security
     try:
-        session_id = await services_of(request).security.login_by_link(token, info_of(request))
+        session_id = await security.login_by_link(token, info_of(request), password)
+    except AccountError as weak:
+        return _link_page(request, token, weak.message, FORM_REFUSED, await security.invited_by_link(token))
     except ApiError as refused:
         return _link_page(request, error=refused.message, status=refused.status)
     return _with_session(request, session_id, "/")
@@ -149,7 +174,7 @@ async def begin_at_issuer(request: Request, next: str = "/") -> Response:  # noq
     if visitor_of(request) is not None:
         return redirect(location)
     try:
-        url, cookie = await oidc.begin(base_url_of(request), location)
+        url, cookie = await oidc.begin(base_url_of(request), address_under_root(root_of(request), location))
     except ApiError as refused:
         return _refused_page(request, refused, location)
     response = redirect(url)

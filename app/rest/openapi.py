@@ -19,6 +19,7 @@ from app.http.errors import PROBLEM_JSON, status_of
 from app.http.paths import PREFIX, is_api
 from app.rest.examples import EXAMPLES
 from app.rest.schemas.problem import ProblemData
+from app.rest.schemas.topic_records import ProduceBody
 from app.services import PAST_PARAMETERS
 from kraft_core.protocol.errors import ErrorCode
 
@@ -92,8 +93,9 @@ def describe(app: FastAPI, routes: list[BaseRoute]) -> dict[str, Any]:
     parts = document["components"]
     parts["securitySchemes"] = _SCHEMES
     parts["schemas"] = {name: each for name, each in parts["schemas"].items() if name not in _AUTOMATIC}
-    problem = ProblemData.model_json_schema(ref_template="#/components/schemas/{model}")
-    parts["schemas"] |= {**problem.pop("$defs"), "ProblemData": problem}
+    for model in (ProblemData, ProduceBody):  # those that no route declares
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        parts["schemas"] |= {**schema.pop("$defs"), model.__name__: schema}
     parts["responses"] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

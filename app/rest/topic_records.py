@@ -47,24 +47,10 @@ FILTERS_MAX: Final = 2_000
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def _inlined(schema: dict[str, Any]) -> Any:
-    """Return a JSON schema without references, for the description of a body that is parsed here."""
-    definitions = schema.pop("$defs", {})
-
-    def walk(node: Any) -> Any:
-        if isinstance(node, dict):
-            if "$ref" in node:
-                return walk(definitions[node["$ref"].rpartition("/")[2]])
-            return {name: walk(each) for name, each in node.items()}
-        return [walk(each) for each in node] if isinstance(node, list) else node
-
-    return walk(schema)
-
-
 _BODY: Final = {
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": _inlined(ProduceBody.model_json_schema())}},
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ProduceBody"}}},
     }
 }
 

@@ -312,6 +312,17 @@ def make_login_link(
     return token
 
 
+def invited_by_link(session: OrmSession, token: str, now: dt.datetime) -> str | None:
+    """Return the name of the user who has to choose a password with this link, None when it is of no such kind.
+
+    That is a link that an admin created for a user without a password.
+    """
+    link = session.scalars(select(LoginLink).where(LoginLink.token_digest == digest(token))).one_or_none()
+    if link is None or link.used_at is not None or link.expires_at <= now or link.is_way_in:
+        return None
+    return link.user.name if link.user.is_active and link.user.password_hash is None else None
+
+
 def use_login_link(session: OrmSession, token: str, now: dt.datetime) -> User | None:
     """Use up the link and return its user. None when the link is unknown, used or expired, or the user is disabled."""
     link = session.scalars(

@@ -27,7 +27,8 @@ from app.security.secrets import digest
 LIFETIME: Final = dt.timedelta(minutes=15)
 FORMS_MAX: Final = 200
 NONCE_BYTES: Final = 12
-LEFT_OUT: Final = ("csrf_token", "confirmed")
+LEFT_OUT: Final = ("csrf_token", "confirmed", "present", "code", "sealed")
+"""Fields that are never kept; the last three are the present password, a code and a new secret of a second factor."""
 NEVER_KEPT: Final = "password"
 """Part of the names of such fields."""
 

@@ -220,17 +220,33 @@ class Security(Recorder):
             )
             raise too_many(f"Too many wrong logins; try again in {wait} s.", wait)
 
-    async def login_by_link(self, token: str, info: RequestInfo) -> str:
+    async def invited_by_link(self, token: str) -> str | None:
+        """Return the name of the user who has to choose a password with this one-time link, None for other links."""
+        return await self._database.read(accounts.invited_by_link, token, self._clock())
+
+    async def login_by_link(self, token: str, info: RequestInfo, password: str = "") -> str:
         """Use a one-time link and return a new session's id. Raises UnauthorizedError.
 
+        With the link of `invited_by_link` the password is set; AccountError for a weak one leaves the link as it was.
         There is no limit on attempts: a link is 256 random bits, and the way in for a user who is locked out.
         """
-        user = await self._database.write(accounts.use_login_link, token, self._clock())
+        invited = await self.invited_by_link(token)
+        hashed = None if invited is None else await self._new_hash(password, invited)
+        user = await self._database.write(self._use_link, token, hashed)
         if user is None:
             await self.record(ANONYMOUS, "login.link", "user", "denied", info, error=LINK_REFUSED)
             raise UnauthorizedError(LINK_REFUSED, code="login-refused")
         self._link_path.unlink(missing_ok=True)
-        return await self.open_session(user, "login.link", "link", info)
+        if hashed is None:
+            return await self.open_session(user, "login.link", "link", info)
+        await self.record(Actor(user.name, "user"), "user.password", f"user/{user.name}", "ok", info)
+        return await self.open_session(user, "login.link", "password", info)
+
+    def _use_link(self, session: OrmSession, token: str, password_hash: str | None) -> User | None:
+        user = accounts.use_login_link(session, token, self._clock())
+        if user is not None and password_hash is not None:
+            accounts.set_password(session, user.name, password_hash, self._clock())
+        return user
 
     async def open_session(self, user: User, action: str, opened_by: str, info: RequestInfo) -> str:
         """Start a session of a user who has logged in, and return its id."""

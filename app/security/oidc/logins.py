@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from app.config import Settings
 from app.db.database import Database
 from app.db.models import User
-from app.http.errors import ApiError, ForbiddenError
+from app.http.errors import ApiError, ForbiddenError, UnavailableError
 from app.security import identities
 from app.security.accounts import AccountError
 from app.security.forwarded import network_of
@@ -88,7 +88,8 @@ class OidcLogins:
             subject, claims = await self._claims(base_url, returned)
             user = await self._user(subject, claims)
         except (ApiError, AccountError) as failed:
-            self._failures.failed(source)
+            if not isinstance(failed, UnavailableError):  # an issuer that is away is nobody's guess
+                self._failures.failed(source)
             await self._security.record(ANONYMOUS, "login.oidc", "user", "denied", info, error=failed.message)
             raise
         return await self._security.open_session(user, "login.oidc", "oidc", info), location

@@ -18,7 +18,7 @@ from tests.app.live import LiveWeb
 from tests.app.pages.test_report_page import BODY, add_report
 
 TABLE = re.compile(r'<table(?: data-table="([a-z-]+)")?[^>]*>(.*?)</table>', re.DOTALL)
-WITHOUT_DOWNLOAD = {"confirm.html", "messages.html", "selection_results.html"}
+WITHOUT_DOWNLOAD = {"confirm.html", "kept_form.html", "messages.html", "selection_results.html"}
 """What a change would do, or has done, is the answer to a form: no address shows it again. Records are cut on their
 page: REST and `conclave consume --json` give them whole."""
 

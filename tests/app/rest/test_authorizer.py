@@ -192,6 +192,63 @@ def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
     assert listed(web) == before
 
 
+def test_the_page_of_a_principal_shows_its_rights_and_answers_what_it_may(web: LiveWeb) -> None:
+    read = {**ACL, "principal": "User:page", "resource_name": "pay.", "pattern_type": "PREFIXED"}
+    deny = {**read, "resource_name": "pay.secret", "pattern_type": "LITERAL", "permission": "DENY"}
+    everyone = {**ACL, "principal": "User:*", "resource_type": "GROUP", "resource_name": "*"}
+    other = {**read, "principal": "User:pages"}
+    before = listed(web)
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [read, deny, everyone, other]}).status_code == 204
+    quota = {
+        "entity": [{"entity_type": "user", "entity_name": "page"}],
+        "data": [{"key": "producer_byte_rate", "value": 1024}],
+    }
+    assert web.client.post(f"{web.cluster}/client-quotas:alter", json=quota).status_code in {200, 204}
+    html = {"Accept": "text/html"}
+
+    def page_of(**question: str) -> BeautifulSoup:
+        answer = web.client.get("/rights/principal", params={"name": "User:page", **question}, headers=html)
+        assert answer.status_code == 200, answer.text
+        return BeautifulSoup(answer.text, "html.parser")
+
+    def said(**question: str) -> str:
+        found = page_of(**question).select_one("#question .notice")
+        assert found is not None
+        return found.get_text()
+
+    page = page_of()
+    assert page.select_one("#question .notice") is None
+    names = [cell.get_text() for cell in page.select("[data-table=acls-of-principal] tbody td:first-child")]
+    assert sorted(set(names)) == ["User:*", "User:page"]
+    (quotas,) = page.select("[data-table=quotas-of-principal] tbody")
+    assert quotas.get_text(" ", strip=True) == "user page producer_byte_rate 1\u202f024 1 KiB"
+    topic = {"resource_type": "TOPIC", "resource_name": "pay.orders"}
+    assert said(operation="READ", **topic) == "Yes: ALLOW READ on topic pay. (prefixed) to User:page from *."
+    assert said(operation="DESCRIBE", **topic).startswith("Yes: ALLOW READ on topic pay. (prefixed)")
+    assert said(operation="WRITE", **topic).startswith("No: no ACL allows it.")
+    secret = {"resource_type": "TOPIC", "resource_name": "pay.secret"}
+    assert said(operation="READ", **secret).startswith(
+        "No: DENY READ on topic pay.secret (literal) to User:page from *."
+    )
+    group = {"resource_type": "GROUP", "resource_name": "any"}
+    assert said(operation="READ", **group) == "Yes: ALLOW READ on group * (literal) to User:* from *."
+    assert "with allow.everyone.if.no.acl.found everybody may" in said(
+        operation="WRITE", resource_type="TRANSACTIONAL_ID", resource_name="unnamed"
+    )
+    assert said(operation="READ", resource_type="CLUSTER").startswith("A resource of type CLUSTER has the operations")
+    assert said(operation="READ", resource_type="TOPIC") == "Name the resource."
+    assert said(operation="READ", resource_type="SHOE", resource_name="x").startswith(
+        "The resource type must be one of"
+    )
+    assert web.client.get("/rights/principal?name=page", headers=html).status_code == 400
+    linked = BeautifulSoup(web.client.get("/rights?q=page", headers=html).text, "html.parser")
+    assert linked.select_one("a[href='/rights/principal?name=User%3Apage']") is not None
+    any_of = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
+    for name in ("User:page", "User:pages", "User:*"):
+        assert web.client.delete(f"{web.cluster}/acls", params={**any_of, "principal": name}).status_code == 200
+    assert listed(web) == before
+
+
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:
     before = listed(web)
     made = [ACL | {"principal": f"User:{name}"} for name in ("picked", "chosen", "left")]

@@ -10,9 +10,11 @@ import httpx
 import pytest
 
 from app.http.compression import BYTES_MIN, accepts_gzip
+from app.http.errors import status_of
 from app.pages import site
 from app.rest import api
 from app.rest.fields import members_of
+from kraft_core.protocol.errors import ErrorCode
 from tests.app.live import ADMIN_TOKEN, LiveWeb
 from tests.app.security.test_logins import FORM, add_user, login
 
@@ -303,3 +305,11 @@ def test_a_fault_of_the_caller_is_no_internal_error(web: LiveWeb) -> None:
     )
     assert (refused.status_code, refused.json()["kafka_error"]) == (400, "INVALID_REPLICA_ASSIGNMENT")
     assert refused.json()["error_code"] == 40002
+
+
+def test_the_code_of_a_callers_fault_is_none_of_the_server() -> None:
+    faults = {code: status_of(code, v3=True) for code in ErrorCode}
+    assert [code for code, (status, error_code) in faults.items() if status < 500 <= error_code // 100] == []
+    assert faults[ErrorCode.NO_REASSIGNMENT_IN_PROGRESS] == (404, 404)
+    assert faults[ErrorCode.INVALID_REPLICATION_FACTOR] == (400, 40002)
+    assert faults[ErrorCode.NOT_CONTROLLER] == (503, 50003)

@@ -206,3 +206,55 @@ def test_removals_need_a_confirmation(web: LiveWeb) -> None:
     for path in ("/access/users/nobody/delete", "/access/users/nobody/role", "/access/tokens/nobody/revoke"):
         assert post(admin, path, role="viewer").status_code == 422
     assert post(admin, "/access/users/walter/role", role="king").status_code == 422
+
+
+def test_a_new_user_chooses_a_password_with_the_link_of_an_admin(web: LiveWeb) -> None:
+    assert web.client.post("/v3/users", json={"name": "berta", "role": "viewer"}).status_code == 201
+    url = web.client.post("/v3/users/berta/login-link").json()["url"]
+    client = web.http()
+    page = client.get(url, headers=FORM)
+    assert "Welcome, berta. Choose a password" in page.text
+    form = {"token": url.partition("token=")[2], "csrf_token": csrf_of(page.text)}
+    for password in ({}, {"password": "short"}):
+        refused = client.post("/login/link", data={**form, **password}, headers=FORM)
+        assert (refused.status_code, "at least 15" in refused.text) == (422, True)
+        assert not is_in(client)
+    assert client.post("/login/link", data={**form, "password": NEW_PASSWORD}, headers=FORM).status_code == 303
+    assert is_in(client)
+    assert "Current password" in client.get("/account", headers=FORM).text
+    assert login(web, "berta", NEW_PASSWORD).last.status_code == 303  # type: ignore[attr-defined]  # set by login
+    again = web.http()
+    form["csrf_token"] = csrf_of(again.get("/login", headers=FORM).text)
+    taken = again.post("/login/link", data={**form, "password": "another good password"}, headers=FORM)
+    assert (taken.status_code, "unknown, used, or too old" in taken.text) == (401, True)
+    actions = {each["action"] for each in web.client.get("/v3/audit?actor=berta").json()["data"]}
+    assert actions >= {"login.link", "user.password", "login"}
+
+
+def test_a_user_has_tokens_of_its_own_with_scopes_and_an_end(web: LiveWeb) -> None:
+    add_user(web, "carla", "editor")
+    add_user(web, "dario", "admin")
+    carla, dario = login(web, "carla"), login(web, "dario")
+    form: dict[str, object] = {"name": "of-carla", "role": "editor", "scopes": ["read", "topics"], "days": "7"}
+    form["csrf_token"] = session_token(carla)
+    made = carla.post("/account/tokens", data=form, headers=FORM)
+    assert made.status_code == 200, made.text
+    text = re.search(r"<pre>(cnc_[^<]+)</pre>", made.text)[1]
+    token = next(each for each in web.client.get("/v3/tokens").json()["data"] if each["name"] == "of-carla")
+    assert (token["role"], token["scopes"], token["created_by"]) == ("editor", ["read", "topics"], "carla")
+    assert token["expires_at"] is not None
+    program = web.http(text)
+    assert program.get(f"{web.cluster}/topics").status_code == 200
+    assert program.get("/account/tokens", headers=FORM).status_code == 403, "a token has no account"
+    for wrong in ({"role": "admin"}, {"scopes": ["king"]}, {"days": "soon"}, {"name": "of-carla"}, {"name": ""}):
+        assert carla.post("/account/tokens", data={**form, "name": "more", **wrong}, headers=FORM).status_code == 422
+    assert "<option>admin" not in carla.get("/account/tokens", headers=FORM).text
+    assert "of-carla" not in dario.get("/account/tokens", headers=FORM).text, "one sees one's own"
+    assert post(dario, "/account/tokens/of-carla/revoke", confirmed="yes").status_code == 422
+    assert confirm(carla, post(carla, "/account/tokens/of-carla/revoke")).status_code == 303
+    assert program.get(f"{web.cluster}/topics").status_code == 401
+    form = {"csrf_token": session_token(dario), "name": "service", "role": "viewer", "scopes": "read"}
+    assert dario.post("/access/tokens", data=form, headers=FORM).status_code == 200
+    token = next(each for each in web.client.get("/v3/tokens").json()["data"] if each["name"] == "service")
+    assert (token["scopes"], token["expires_at"]) == (["read"], None)
+    assert web.client.delete("/v3/tokens/service").status_code == 204

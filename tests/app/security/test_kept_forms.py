@@ -15,6 +15,7 @@ from tests.app.live import LiveWeb
 from tests.app.security.test_logins import FORM, add_user, csrf_of, login, session_token
 
 KEPT = "/login?next=%2Fkept-form"
+SECRETS = {"confirmed", "new_password", "present", "code"}
 LONG = "User:" + "<long>" * 1_000
 
 
@@ -28,6 +29,8 @@ def acl(token: str) -> dict[str, str]:
         "resource_name": "kept",
         "operation": "READ",
         "new_password": "hunter22222",
+        "present": "hunter22222",
+        "code": "123456",
     }
 
 
@@ -62,7 +65,7 @@ def test_a_long_form_is_kept_over_the_login_and_then_shows_its_preview(web: Live
     assert form is not None, page
     found = {str(each["name"]): str(each["value"]) for each in form.select("input[name]")}
     assert found == {
-        **{name: value for name, value in acl("").items() if name not in {"confirmed", "new_password"}},
+        **{name: value for name, value in acl("").items() if name not in SECRETS},
         "csrf_token": session_token(client),
     }
     assert LONG in page.get_text()

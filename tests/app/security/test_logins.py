@@ -196,6 +196,8 @@ OWN = {
     "/account/second-factor/on",
     "/account/second-factor/start",
     "/account/sessions/{session_id}/end",
+    "/account/tokens",
+    "/account/tokens/{name}/revoke",
     "/account/end-other-sessions",
     "/language",
     "/theme",
