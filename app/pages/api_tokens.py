@@ -15,13 +15,9 @@ from app.pages.accounts import TITLE, active_tokens_of, refused_on_page
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render, whole_number
-<<<<<<< HEAD
-from app.services import Owner, services_of
-=======
 from app.security.accounts import AccountError
 from app.security.roles import SCOPES
-from app.services import Admin, services_of
->>>>>>> main
+from app.services import Owner, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access/tokens")

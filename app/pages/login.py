@@ -16,11 +16,7 @@ from app.security.guard import SESSION_COOKIE, is_https
 from app.security.oidc.returned import LOGIN_LIFETIME, Returned
 from app.security.passwords import LENGTH_MIN
 from app.security.second_factors import STEP_REFUSED
-<<<<<<< HEAD
-from app.services import Anyone, base_url_of, info_of, services_of, visitor_of
-=======
-from app.services import Reader, base_url_of, info_of, root_of, services_of, visitor_of
->>>>>>> main
+from app.services import Anyone, base_url_of, info_of, root_of, services_of, visitor_of
 from app.texts import phrase
 
 if TYPE_CHECKING:
