@@ -44,7 +44,7 @@ async def _own_tokens(request: Request, caller: Caller) -> list[ApiToken]:
 
 
 async def _page(request: Request, caller: Caller, status: int = 200, **more: str) -> Response:
-    roles = [role.text for role in Role if role <= caller.principal.role]
+    roles = [role.text for role in Role if Role.NONE < role <= caller.principal.highest_role]
     view = OwnTokensView(tokens=await _own_tokens(request, caller), roles=roles, **more)
     return render(request, "own_tokens.html", status, page=page_of(request, TITLE), view=view)
 

@@ -59,7 +59,7 @@ class UserDataList(ListOf[UserData]):
 
 
 class GrantBody(ChangeBody):
-    """A role in the cluster with this key, "" for that of the settings: for topics with the prefix, or for all of it."""
+    """A role in the cluster with this key, "" for that of the settings: for topics with the prefix, or all."""
 
     cluster: str = Field(default="", max_length=32)
     topic_prefix: str = Field(default="", max_length=249, pattern=r"^[A-Za-z0-9._-]*$")

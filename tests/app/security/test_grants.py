@@ -156,16 +156,16 @@ def test_a_user_without_a_role_sees_the_granted_cluster_only(both: LiveWeb, seco
 
 
 def test_a_token_has_what_its_maker_has_in_each_cluster(both: LiveWeb, second: CombinedNode) -> None:
-    client, token = user(both, "maker", "admin", ("granted", "", "admin"))
+    client, token = user(both, "maker-there", "admin", ("granted", "", "admin"))
     made = client.post("/v3/tokens", json={"name": "of-maker", "role": "editor"}, headers={"X-CSRF-Token": token})
     program = both.http(made.json()["token"])
     there, here = f"/v3/clusters/{second.cluster_id}/topics", f"{both.cluster}/topics"
     body, dry = {"topic_name": "by-token"}, "?validate_only=true"
     assert program.post(here + dry, json=body).status_code == 200
-    assert both.client.patch("/v3/users/maker", json={"role": "none"}).status_code == 200
+    assert both.client.patch("/v3/users/maker-there", json={"role": "none"}).status_code == 200
     assert program.post(here + dry, json=body).status_code == 403
     assert program.post(there + dry, json=body).status_code != 403
-    deleted = both.client.delete("/v3/users/maker/grants", params={"cluster": "granted"})
+    deleted = both.client.delete("/v3/users/maker-there/grants", params={"cluster": "granted"})
     assert deleted.status_code == 204
     assert program.get(there).status_code == 403
 
