@@ -54,6 +54,7 @@ NAVIGATION: Final = (
             Entry("/rights", phrase("Access control"), "shield", Role.ADMIN),
             Entry("/access", phrase("Users and tokens"), "users", Role.ADMIN),
             Entry("/audit", phrase("Audit"), "list", Role.ADMIN),
+            Entry("/explorer", phrase("API explorer"), "code"),
         ),
     ),
 )
