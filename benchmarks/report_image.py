@@ -59,6 +59,8 @@ def _topic(
         if scattered:
             first = int(random.random() * brokers)
             shifts = (0, *(shift + RACKS * int(random.random() * (brokers // RACKS - 3)) for shift in shifts[1:]))
+            if shifts[1] == shifts[2]:  # a broker has one replica of a partition at most
+                shifts = (*shifts[:2], shifts[2] + RACKS)
         replicas = tuple((first + shift) % brokers for shift in shifts)
         in_sync: tuple[int, ...] = replicas[:2] if random.random() < 0.01 else replicas
         if dead_rack is not None:

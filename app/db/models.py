@@ -168,6 +168,16 @@ class AuditEvent(OfCluster, Base):
     count: Mapped[int] = mapped_column(server_default="1", default=1)
 
 
+class LoginFailure(Base):
+    """A wrong login, token or code. `key_digest`: of what is counted, such as an account with a source."""
+
+    __tablename__ = "login_failures"
+    __table_args__ = (Index(None, "key_digest", "at"), Index(None, "at"))
+    id: Mapped[PK]
+    key_digest: Mapped[Digest]
+    at: Mapped[Moment]
+
+
 class ClusterRecord(Base):
     """A cluster beside that of the settings; see app.cluster.known_clusters.
 

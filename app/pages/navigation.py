@@ -58,6 +58,7 @@ NAVIGATION: Final = (
             Entry("/rights", phrase("Access control"), "shield", Role.ADMIN),
             Entry("/access", phrase("Users and tokens"), "users", Role.ADMIN, own=True),
             Entry("/audit", phrase("Audit"), "list", Role.ADMIN, own=True),
+            Entry("/explorer", phrase("API explorer"), "code"),
         ),
     ),
 )

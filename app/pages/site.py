@@ -10,6 +10,7 @@ from app.http.errors import ApiError, NoSuchPathError
 from app.pages import (
     access_control,
     accounts,
+    acl_import,
     acl_presets,
     acls,
     api_tokens,
@@ -115,6 +116,7 @@ ROUTERS = (
     explorer.router,
     features.router,
     access_control.router,
+    acl_import.router,
     acl_presets.router,
     principals.router,
     acls.router,

@@ -65,8 +65,8 @@ class SecondFactors:
         self._security = security
         self._database = database
         attempts, window = settings.login_attempts_max, settings.login_window_seconds
-        self._by_account = RateLimit(attempts, window)
-        self._by_pair = RateLimit(attempts, window)
+        self._by_account = RateLimit(database, "code of account", attempts, window, security.now)
+        self._by_pair = RateLimit(database, "code of account and source", attempts, window, security.now)
         self._checking = asyncio.Lock()
 
     # logins
@@ -117,13 +117,13 @@ class SecondFactors:
         if not await self._database.read(has_session_from, user.name, info.source):
             limits.append((self._by_account, account))  # a returning user is not locked out by attempts of others
         async with self._checking:  # one at a time, so that concurrent attempts cannot exceed a limit
-            wait = max(limit.retry_after_seconds(key) for limit, key in limits)
+            wait = max([await limit.retry_after_seconds(key) for limit, key in limits])
             is_right = not wait and await self._database.write(self._use_code, user.id, totp.normal(code))
             if is_right:
-                self._by_pair.succeeded(pair)
+                await self._by_pair.succeeded(pair)
                 return True
             for limit, key in () if wait else limits:
-                limit.failed(key)
+                await limit.failed(key)
         error = "too many attempts" if wait else CODE_REFUSED
         await self._security.record(
             Actor(user.name, "anonymous"), action, f"user/{user.name}", "denied", info, error=error

@@ -54,11 +54,11 @@ class Security(Recorder):
         self._admin_token = settings.admin_token.get_secret_value() if settings.admin_token else None
         self._passwords = PasswordChecks()
         attempts, window = settings.login_attempts_max, settings.login_window_seconds
-        self._by_account = RateLimit(attempts, window)
-        self._by_pair = RateLimit(attempts, window)
-        self._by_source = RateLimit(attempts * SOURCE_FACTOR, window)
-        self._by_bearer = RateLimit(attempts * SOURCE_FACTOR, window)
-        self._by_present = RateLimit(attempts, window)
+        self._by_account = RateLimit(database, "account", attempts, window, self.now)
+        self._by_pair = RateLimit(database, "account and source", attempts, window, self.now)
+        self._by_source = RateLimit(database, "source", attempts * SOURCE_FACTOR, window, self.now)
+        self._by_bearer = RateLimit(database, "token", attempts * SOURCE_FACTOR, window, self.now)
+        self._by_present = RateLimit(database, "present password", attempts, window, self.now)
         self._checking = asyncio.Lock()
         self._checks_waiting = 0
         self.streams = Streams(self.present)
@@ -130,8 +130,10 @@ class Security(Recorder):
                     await self._database.write(api_tokens.touch_token, token, now)
             return principal
         source = network_of(info.source)
-        wait = self._by_bearer.retry_after_seconds(source)
-        self._by_bearer.failed(source)
+        wait = await self._by_bearer.retry_after_seconds(source)
+        if not wait:
+            with contextlib.suppress(DatabaseUnavailableError):
+                await self._by_bearer.failed(source)
         cause = "too many unknown tokens" if wait else "unknown or expired token"
         await self.record(ANONYMOUS, "authenticate", "token", "denied", info, error=cause)
         if wait:
@@ -203,17 +205,17 @@ class Security(Recorder):
                 right = await self._passwords.verify(password, usable.password_hash if usable else None)
                 if not right or usable is None:
                     for limit, key in limits:
-                        limit.failed(key)
+                        await limit.failed(key)
         finally:
             self._checks_waiting -= 1
         if not right or usable is None:
             await self.record(Actor(name, "anonymous"), "login", f"user/{name}", "denied", info, error=LOGIN_REFUSED)
             raise UnauthorizedError(LOGIN_REFUSED, code="login-refused")
-        self._by_pair.succeeded(f"{name}\0{source}")
+        await self._by_pair.succeeded(f"{name}\0{source}")
         return usable
 
     async def _refuse_if_limited(self, limits: list[tuple[RateLimit, str]], name: str, info: RequestInfo) -> None:
-        wait = max(limit.retry_after_seconds(key) for limit, key in limits)
+        wait = max([await limit.retry_after_seconds(key) for limit, key in limits])
         if wait:
             await self.record(
                 Actor(name, "anonymous"), "login", f"user/{name}", "denied", info, error="too many attempts"
@@ -336,16 +338,16 @@ class Security(Recorder):
         if not await self.needs_present_password(principal):
             return
         name = principal.name
-        wait = self._by_present.retry_after_seconds(name)
+        wait = await self._by_present.retry_after_seconds(name)
         if wait:
             raise too_many(phrase("Too many wrong passwords; try again in %(count)s s.", count=wait), wait)
         user = await self._database.read(accounts.user_by_name, name)
         if user is None or not await self._passwords.verify(present, user.password_hash):
-            self._by_present.failed(name)
+            await self._by_present.failed(name)
             error = phrase("The current password is wrong.")
             await self.record(principal.actor, action, f"user/{name}", "denied", info, error=error)
             raise accounts.AccountForbiddenError(error, "present_password")
-        self._by_present.succeeded(name)
+        await self._by_present.succeeded(name)
 
     async def needs_present_password(self, principal: Principal) -> bool:
         """Return whether the caller must enter the present password to change it."""

@@ -51,6 +51,7 @@ ADDRESSES: Final = {
     "/reports/new-schedule": "/reports/new-schedule",
     "/reports/schedules/{name}": "/reports/schedules/nightly",
     "/rights": "/rights",
+    "/rights/import": "/rights/import",
     "/rights/principal": "/rights/principal?name=User:ann&operation=READ&resource_type=TOPIC&resource_name=accessible",
     "/rights/quotas": "/rights/quotas",
     "/rights/scram": "/rights/scram",

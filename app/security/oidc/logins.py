@@ -62,7 +62,13 @@ class OidcLogins:
         self._name_claim = settings.oidc_name_claim
         self._security = security
         self._database = database
-        self._failures = RateLimit(settings.login_attempts_max * SOURCE_FACTOR, settings.login_window_seconds)
+        self._failures = RateLimit(
+            database,
+            "login at the issuer",
+            settings.login_attempts_max * SOURCE_FACTOR,
+            settings.login_window_seconds,
+            security.now,
+        )
 
     async def begin(self, base_url: str, location: str) -> tuple[str, str]:
         """Return the address of the issuer's login page, and the cookie of this login.
@@ -80,7 +86,7 @@ class OidcLogins:
         UnavailableError when the issuer cannot be reached, and TooManyRequestsError after too many failures.
         """
         source = network_of(info.source)
-        wait = self._failures.retry_after_seconds(source)
+        wait = await self._failures.retry_after_seconds(source)
         if wait:
             raise too_many(phrase("Too many failed logins; try again in %(seconds)s s.", seconds=wait), wait)
         try:
@@ -89,7 +95,7 @@ class OidcLogins:
             user = await self._user(subject, claims)
         except (ApiError, AccountError) as failed:
             if not isinstance(failed, UnavailableError):  # an issuer that is away is nobody's guess
-                self._failures.failed(source)
+                await self._failures.failed(source)
             await self._security.record(ANONYMOUS, "login.oidc", "user", "denied", info, error=failed.message)
             raise
         return await self._security.open_session(user, "login.oidc", "oidc", info), location

@@ -249,6 +249,34 @@ def test_the_page_of_a_principal_shows_its_rights_and_answers_what_it_may(web: L
     assert listed(web) == before
 
 
+def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: LiveWeb) -> None:
+    html, before = {"Accept": "text/html"}, listed(web)
+    first, second = ({**ACL, "principal": "User:imported", "resource_name": name} for name in ("kept", "restored"))
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [first, second]}).status_code == 204
+    text = web.client.get("/download?of=/rights&table=acls&format=csv&whole=yes").text
+    other = {**ACL, "principal": "User:imported", "resource_name": "other"}
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [second]}).status_code == 200
+    assert web.client.post(f"{web.cluster}/acls", json=other).status_code == 201
+
+    def sent(**form: str) -> BeautifulSoup:
+        answer = web.client.post("/rights/import", data={"text": text, **form}, headers=html)
+        return BeautifulSoup(answer.text, "html.parser")
+
+    shown = sent().select_one(".confirm")
+    assert shown is not None
+    count = len(before)
+    assert f"1 are added, {count + 1} exist already, 0 are deleted." in shown.get_text()
+    assert "Line 2: " in sent(text="principal,permission,operation,resource,pattern_type,host\nx,x,x,x,x,x").get_text()
+    assert sent(remove="yes").select_one("input[name=typed]") is not None
+    assert "Nothing has changed." in sent(remove="yes", confirmed="yes", typed="7").get_text()
+    assert other in listed(web)
+    sent(remove="yes", confirmed="yes", typed="1")
+    now = listed(web)
+    assert (first in now, second in now, other in now, len(now)) == (True, True, False, count + 2)
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [first, second]}).status_code == 200
+    assert listed(web) == before
+
+
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:
     before = listed(web)
     made = [ACL | {"principal": f"User:{name}"} for name in ("picked", "chosen", "left")]

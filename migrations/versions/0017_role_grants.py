@@ -3,14 +3,14 @@
 Rules: the release before must still run on the new schema; lock briefly; name every constraint; SQLite alters a table
 only through op.batch_alter_table.
 
-Revision: 0016, after 0015, 2026-11-23 14:35:00
+Revision: 0017, after 0016, 2026-11-23 14:35:00
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0016"
-down_revision = "0015"
+revision = "0017"
+down_revision = "0016"
 branch_labels = None
 depends_on = None
 

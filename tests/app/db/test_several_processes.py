@@ -1,0 +1,209 @@
+"""Two web processes on one PostgreSQL behind a proxy that retries, as docs/operations.md describes production."""
+
+import itertools
+import json
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.app.db.servers import postgresql_server
+from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, web_settings
+from tests.app.security.test_logins import FORM, add_user, login
+from tests.interop import kafka
+
+pytestmark = pytest.mark.postgresql
+ATTEMPTS_MAX = 3
+RETRY_S = 60.0
+END = "topic rolling-end: created"
+
+
+class RetryingProxy:
+    """Sends each request to one of the ports in turn, and to the next one if there is no answer or 503."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self._turn = itertools.cycle(ports)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            request = b""
+            while b"\r\n\r\n" not in request:
+                if not (received := client.recv(65_536)):
+                    return
+                request += received
+            head, _, body = request.partition(b"\r\n\r\n")
+            lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+            length = next((int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")), 0)
+            while len(body) < length:
+                body += client.recv(65_536)
+            self._forward(client, b"\r\n".join([*lines, b"Connection: close", b"", b""]) + body)
+
+    def _forward(self, client: socket.socket, request: bytes) -> None:
+        deadline = time.monotonic() + RETRY_S
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", next(self._turn))) as server:
+                server.sendall(request)
+                answer = server.recv(65_536)
+                if answer and not answer.startswith(b"HTTP/1.1 503"):
+                    while answer:
+                        client.sendall(answer)
+                        answer = server.recv(65_536)
+                    return
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+class Pair:
+    """Two web processes with one database and one session key."""
+
+    def __init__(self, folder: Path, bootstrap: str, url: str) -> None:
+        self.ports = kafka.free_ports(2)
+        self._settings = [
+            web_settings(folder / name, bootstrap, database_url=url, http_port=port, login_attempts_max=ATTEMPTS_MAX)
+            for name, port in zip(("one", "two"), self.ports, strict=True)
+        ]
+        first = LiveWeb(self._settings[0]).wait_ready()
+        self._settings[1].web_dir.mkdir(parents=True)
+        shutil.copy2(self._settings[0].web_dir / "session-key", self._settings[1].web_dir)
+        self.webs = [first, LiveWeb(self._settings[1]).wait_ready()]
+
+    def restart(self, number: int) -> None:
+        """Stop a process as SIGTERM does, start it again, and wait until it is ready."""
+        self.webs[number].stop()
+        self.webs[number] = LiveWeb(self._settings[number]).wait_ready()
+
+    def stop(self) -> None:
+        for web in self.webs:
+            web.stop()
+
+
+@pytest.fixture(scope="module")
+def pair(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with postgresql_server() as server:
+        made = Pair(tmp_path_factory.mktemp("pair"), node.bootstrap, server.url)
+        made.webs[0].wait_for_broker()
+        yield made
+        made.stop()
+
+
+@contextmanager
+def clients(*works: Callable[[], None]) -> Iterator[None]:
+    """Repeat each of `works` in a thread of its own, until the end of the block and once more."""
+    done, errors = threading.Event(), []
+    turns = [threading.Event() for _ in works]
+
+    def repeat(work: Callable[[], None], turned: threading.Event) -> None:
+        try:
+            while not done.is_set():
+                work()
+                turned.set()
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised in the test's thread
+            errors.append(error)
+            turned.set()
+
+    threads = [threading.Thread(target=repeat, args=each) for each in zip(works, turns, strict=True)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turned in turns:
+            assert turned.wait(60)
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(120)
+    assert not errors, errors
+
+
+def test_no_call_fails_while_one_process_after_the_other_is_restarted(pair: Pair) -> None:
+    web = pair.webs[0]
+    add_user(web, "nora", "editor")
+    topics = f"{web.cluster}/topics"
+    watched, made, statuses = list[str](), list[str](), set[int]()
+    with ExitStack() as stack:
+        proxy = RetryingProxy(pair.ports)
+        stack.callback(proxy.close)
+
+        def client(token: str | None = None) -> httpx.Client:
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            return stack.enter_context(httpx.Client(base_url=proxy.url, headers=headers, timeout=90))
+
+        of_session, of_token, maker, watcher = client(), client(ADMIN_TOKEN), client(ADMIN_TOKEN), client(ADMIN_TOKEN)
+        login(web, "nora", client=of_session)
+        begun_at = web.client.get(topics).headers["X-Metadata-Offset"]
+
+        def read_with_a_session() -> None:
+            assert of_session.get("/topics", headers=FORM).status_code == 200
+
+        def read_with_a_token() -> None:
+            assert of_token.get(topics).status_code == 200
+
+        def log_in() -> None:
+            with httpx.Client(base_url=proxy.url, timeout=90) as new:
+                assert login(web, "nora", client=new).last.status_code == 303  # type: ignore[attr-defined]  # set by login
+
+        def make_a_topic() -> None:
+            name = f"rolling-{len(made)}"
+            answer = maker.post(topics, json={"topic_name": name}, headers={"Idempotency-Key": name})
+            assert answer.status_code == 201, answer.text
+            made.append(name)
+
+        def watch() -> None:
+            last = begun_at
+            while END not in watched:
+                headers = {"Last-Event-ID": last}
+                with (
+                    suppress(httpx.RemoteProtocolError),  # the stream ends with its process, and is resumed
+                    watcher.stream("GET", f"{web.cluster}/metadata/watch", headers=headers) as stream,
+                ):
+                    statuses.add(stream.status_code)
+                    for line in stream.iter_lines():
+                        if line.startswith("id:"):
+                            last = line[3:].strip()
+                        elif line.startswith("data:"):
+                            watched.extend(json.loads(line[5:])["lines"])
+                            if END in watched:
+                                break
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        with clients(read_with_a_session, read_with_a_token, log_in, make_a_topic):
+            pair.restart(0)
+            pair.restart(1)
+        assert maker.post(topics, json={"topic_name": "rolling-end"}).status_code == 201
+        watching.join(60)
+    assert statuses == {200}
+    lines = [line for line in watched if line.startswith("topic rolling-") and line.endswith(": created")]
+    assert lines == [*(f"topic {name}: created" for name in made), END]
+
+
+def test_wrong_logins_at_one_process_count_at_the_other(pair: Pair) -> None:
+    one, other = pair.webs
+    add_user(one, "otto")
+
+    def status(web: LiveWeb, password: str) -> int:
+        return login(web, "otto", password).last.status_code  # type: ignore[attr-defined, no-any-return]  # set by login
+
+    assert [status(web, "wrong") for web in (one, other, one)] == [401] * ATTEMPTS_MAX
+    assert (status(one, "wrong"), status(other, "wrong")) == (429, 429)
