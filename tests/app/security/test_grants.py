@@ -17,7 +17,17 @@ from tests.app.live import CombinedNode, LiveWeb, combined_node
 from tests.app.security.test_logins import FORM, add_user, login, session_token
 from tests.interop import kafka
 
-OPEN = {"/language", "/healthz", "/readyz", "/metrics", "/login", "/login/code", "/login/link", "/login/oidc", "/login/oidc/callback"}
+OPEN = {
+    "/language",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/login",
+    "/login/code",
+    "/login/link",
+    "/login/oidc",
+    "/login/oidc/callback",
+}
 """Routes that need no caller, or check the caller of a login themselves."""
 TOPIC = re.compile(r"^/topics/\{name\}(/|$)|^/v3/clusters/\{cluster_id\}/topics/\{topic_name\}(/|$)")
 SAFE = {"GET", "HEAD"}
@@ -78,7 +88,9 @@ def both(web: LiveWeb, second: CombinedNode) -> Iterator[LiveWeb]:
     url = "/v3/cluster-connections/granted"
     kafka.wait_until(lambda: web.client.put(url, json=body).status_code == 200, 60, "the cluster is added", 0.2)
     kafka.wait_until(
-        lambda: (found := web.app.state.clusters.get("granted")) is not None and 1 in found.cluster.image.cluster.brokers,
+        lambda: (
+            (found := web.app.state.clusters.get("granted")) is not None and 1 in found.cluster.image.cluster.brokers
+        ),
         60,
         "the cluster is read",
         0.02,
