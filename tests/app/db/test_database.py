@@ -107,12 +107,18 @@ def test_an_upgrade_keeps_what_refers_to_a_table_that_is_made_anew(database: Dat
         at = "'2026-01-01 00:00:00'"
         for statement in (
             f"INSERT INTO users (id, name, role, created_at) VALUES (7, 'bob', 'viewer', {at})",
-            "INSERT INTO sessions (id_digest, user_id, created_at, last_seen_at, expires_at, source) "
-            f"VALUES ('x', 7, {at}, {at}, {at}, '')",
-            "INSERT INTO report_schedules (id, name, cron, enabled, changed_by, changed_at) "
-            f"VALUES (3, 'weekly', '0 2 * * 1', true, 'bob', {at})",
-            "INSERT INTO report_runs (id, schedule_id, requested_by, state, created_at) "
-            f"VALUES (9, 3, 'schedule weekly', 'succeeded', {at})",
+            (
+                "INSERT INTO sessions (id_digest, user_id, created_at, last_seen_at, expires_at, source) "
+                f"VALUES ('x', 7, {at}, {at}, {at}, '')"
+            ),
+            (
+                "INSERT INTO report_schedules (id, name, cron, enabled, changed_by, changed_at) "
+                f"VALUES (3, 'weekly', '0 2 * * 1', true, 'bob', {at})"
+            ),
+            (
+                "INSERT INTO report_runs (id, schedule_id, requested_by, state, created_at) "
+                f"VALUES (9, 3, 'schedule weekly', 'succeeded', {at})"
+            ),
         ):
             connection.execute(text(statement))
     upgrade(database.engine)
