@@ -42,6 +42,7 @@ from app.reports.scheduler import ReportScheduler
 from app.reports.topology import Sighting
 from app.reports.upkeep import ReportUpkeep, Retention
 from app.reports.webhooks import WebhookSettings
+from app.security.grants import RoleGrants
 from app.security.second_factors import SecondFactors
 from app.security.service import Security
 from app.services import Services
@@ -67,6 +68,7 @@ class Shared:
     database: Database
     security: Security
     second_factors: SecondFactors
+    grants: RoleGrants
     oidc: "OidcLogins | None"
     url: str
     turn: asyncio.Semaphore
@@ -128,6 +130,7 @@ def make_services(settings: Settings, key: str, shared: Shared) -> Services:
         database=database,
         security=security,
         second_factors=shared.second_factors,
+        grants=shared.grants,
         oidc=shared.oidc,
         cluster=cluster,
         actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
@@ -210,6 +213,7 @@ class Clusters:
             database,
             security,
             SecondFactors(settings, security, database),
+            RoleGrants(security, database),
             _oidc_logins(settings, security, database),
             url,
             asyncio.Semaphore(1),

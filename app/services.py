@@ -14,13 +14,14 @@ from app.cluster.log_store.archive import Past, StateBeingPrepared, StateUnknown
 from app.config import Settings
 from app.db.database import Database
 from app.http.errors import BadRequestError, ForbiddenError, GoneError, NotLoggedInError, UnavailableError
-from app.http.paths import is_api
+from app.http.paths import API, is_api
 from app.reports.executor.driver import PlanExecutor
 from app.reports.lake.keeper import LakeKeeper
 from app.reports.latest import LatestReports
 from app.reports.runner import ReportRunner
 from app.reports.scheduler import ReportScheduler
 from app.reports.upkeep import ReportUpkeep
+from app.security.grants import RoleGrants
 from app.security.recorder import RequestInfo
 from app.security.roles import Principal, Role
 from app.security.second_factors import SecondFactors
@@ -32,6 +33,10 @@ from kraft_core.storage.files import StorageError
 if TYPE_CHECKING:  # imported where it is made, since an HTTP client takes long to import
     from app.security.oidc.logins import OidcLogins
 
+_TOPIC_ROUTES: Final = (
+    ("/topics/{name}", "name"),
+    (f"{API}/clusters/{{cluster_id}}/topics/{{topic_name}}", "topic_name"),
+)
 PAST_PARAMETERS: Final = ("at_offset", "at")
 
 
@@ -48,6 +53,7 @@ class Services:
     database: Database
     security: Security
     second_factors: SecondFactors
+    grants: RoleGrants
     oidc: "OidcLogins | None"
     cluster: Cluster
     actions: Actions
@@ -171,17 +177,52 @@ def _time_of(text: str) -> int:
         ) from None
 
 
+def role_here(request: Request) -> Role:
+    """Return the caller's role at this address: for the topic that it names, if it names one; NONE for strangers."""
+    visitor = visitor_of(request)
+    if visitor is None:
+        return Role.NONE
+    topic = topic_of(request)
+    return visitor.role if topic is None else visitor.role_on(topic)
+
+
+def topic_of(request: Request) -> str | None:
+    """Return the topic whose address this is, None for any other address."""
+    template: str = getattr(request.scope.get("route"), "path", "")
+    for start, name in _TOPIC_ROUTES:
+        if template == start or template.startswith(f"{start}/"):
+            return cast("str", request.path_params[name])
+    return None
+
+
 class Requires:
-    """A dependency: the caller has at least `role`, and its token has `scope`. Denials are audited.
+    """A dependency: the caller has at least `role` here, and its token has `scope`. Denials are audited.
 
     The role may be that of a setting, or None: then nobody is allowed. A page that `shows_past` takes at_offset and at;
-    every other page refuses them.
+    every other page refuses them. What belongs to no cluster, such as users, requires the caller's `own` role; a topic
+    may be created by who has `some_topics`, if the action allows its name.
     """
 
-    def __init__(self, role: Role | Callable[[Settings], Role | None], scope: str, *, shows_past: bool = False) -> None:
+    def __init__(
+        self,
+        role: Role | Callable[[Settings], Role | None],
+        scope: str,
+        *,
+        shows_past: bool = False,
+        own: bool = False,
+        some_topics: bool = False,
+    ) -> None:
         self.role = role
         self.scope = scope
         self.shows_past = shows_past
+        self.own = own
+        self.some_topics = some_topics
+
+    def allows(self, request: Request, role: Role) -> bool:
+        """Return whether the caller may do this."""
+        principal = principal_of(request)
+        has = principal.own_role if self.own else role_here(request)
+        return (has >= role or (self.some_topics and principal.has_topics)) and principal.has_scope(self.scope)
 
     async def __call__(self, request: Request) -> Caller:
         """Return the caller. Raises UnauthorizedError or ForbiddenError."""
@@ -190,7 +231,7 @@ class Requires:
         services = services_of(request)
         request.state.stamp = services.cluster.stamp  # the answer reads a state at least as new
         role = self.role if isinstance(self.role, Role) else self.role(services.settings)
-        if role is None or not principal.may(role, self.scope):
+        if role is None or not self.allows(request, role):
             text = phrase("This is off in the settings.")
             if role is not None:
                 text = phrase("This needs the role %(role)s (scope %(scope)s).", role=role.text, scope=self.scope)
@@ -239,14 +280,17 @@ def may_write_records(request: Request) -> bool:
 
 def _may(request: Request, role_of: Callable[[Settings], Role | None]) -> bool:
     visitor, role = visitor_of(request), role_of(services_of(request).settings)
-    return visitor is not None and role is not None and visitor.may(role, "records")
+    return visitor is not None and role is not None and role_here(request) >= role and visitor.has_scope("records")
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
 Reader = Annotated[Caller, Depends(Requires(Role.VIEWER, "read"))]
+Anyone = Annotated[Caller, Depends(Requires(Role.NONE, "read"))]
+Owner = Annotated[Caller, Depends(Requires(Role.ADMIN, "admin", own=True))]
 PastReader = Annotated[Caller, Depends(Requires(Role.VIEWER, "read", shows_past=True))]
 PastAdmin = Annotated[Caller, Depends(Requires(Role.ADMIN, "admin", shows_past=True))]
 TopicEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "topics"))]
+TopicCreator = Annotated[Caller, Depends(Requires(Role.EDITOR, "topics", some_topics=True))]
 GroupEditor = Annotated[Caller, Depends(Requires(Role.EDITOR, "groups"))]
 RecordReader = Annotated[Caller, Depends(Requires(record_reader_role, "records"))]
 RecordWriter = Annotated[Caller, Depends(Requires(record_writer_role, "records"))]

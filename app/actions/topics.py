@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from app.actions.audited import Audited, Caller
 from app.actions.configs import shown_value
 from app.cluster.topics import CreatedTopic
+from app.http.errors import ForbiddenError
+from app.security.roles import Role
+from app.texts import phrase
 
 
 class TopicActions(Audited):
@@ -21,7 +24,13 @@ class TopicActions(Audited):
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> CreatedTopic:
-        """Create a topic. See TopicAdmin.create."""
+        """Create a topic. See TopicAdmin.create. Raises ForbiddenError for a caller without rights to this name."""
+        if caller.principal.role_on(name) < Role.EDITOR:
+            text = phrase("This needs the role %(role)s for topic %(name)s.", role=Role.EDITOR.text, name=name[:249])
+            await self._security.record(
+                caller.principal.actor, "topic.create", f"topic/{name}", "denied", caller.info, error=text
+            )
+            raise ForbiddenError(text, error_code=40301)
         detail = {
             "partitions_count": partitions_count,
             "replication_factor": replication_factor,

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from app.db.base import PK, Base, ClusterKey, Digest, Moment, Name, OfCluster, Offset, UtcDateTime
 
 ROLES = ("viewer", "editor", "admin")
+USER_ROLES = ("none", *ROLES)
 
 
 class User(Base):
@@ -25,7 +26,7 @@ class User(Base):
     __tablename__ = "users"
     __table_args__ = (
         UniqueConstraint("name"),
-        CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
+        CheckConstraint("role in ('none', 'viewer', 'editor', 'admin')", name="role"),
         Index("ix_users_issuer_subject", "issuer", "subject", unique=True),
     )
     id: Mapped[PK]
@@ -43,11 +44,26 @@ class User(Base):
     last_login_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     disabled_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
     sessions: Mapped[list["Session"]] = relationship(back_populates="user", cascade="all, delete-orphan")
+    grants: Mapped[list["RoleGrant"]] = relationship(lazy="selectin", cascade="all, delete-orphan")
 
     @property
     def is_active(self) -> bool:
         """Whether the user, and the tokens created by it, have their rights."""
         return self.disabled_at is None and self.role_lost_at is None
+
+
+class RoleGrant(OfCluster, Base):
+    """A role of a user in one cluster, beyond the user's own; see app.security.roles.Grant."""
+
+    __tablename__ = "role_grants"
+    __table_args__ = (
+        UniqueConstraint("user_id", "cluster", "topic_prefix"),
+        CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
+    )
+    id: Mapped[PK]
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    topic_prefix: Mapped[str] = mapped_column(String(249))
+    role: Mapped[str] = mapped_column(String(16))
 
 
 class Session(Base):

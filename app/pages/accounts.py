@@ -9,13 +9,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
-from app.db.models import ROLES, User
+from app.db.models import USER_ROLES, User
 from app.http.errors import FORM_REFUSED
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import counted, moment, page_of, render
 from app.security.accounts import AccountError
-from app.services import Admin, base_url_of, services_of
+from app.services import Owner, base_url_of, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access")
@@ -28,7 +28,7 @@ class UsersView:
     """Model of users.html; `link` is shown on this page once. `refused` and `name` are of a refused form."""
 
     users: Sequence[User]
-    roles: Sequence[str] = ROLES
+    roles: Sequence[str] = USER_ROLES
     link: str = ""
     link_label: str = ""
     error: str = ""
@@ -63,7 +63,7 @@ def refused_on_page(
 
 
 @router.get("")
-async def accounts(request: Request, _caller: Admin) -> Response:
+async def accounts(request: Request, _caller: Owner) -> Response:
     """Return the page."""
     return await users_page(request)
 
@@ -71,7 +71,7 @@ async def accounts(request: Request, _caller: Admin) -> Response:
 @router.post("/users")
 @refused_on_page(users_page, is_form=True)
 async def add_user(
-    request: Request, caller: Admin, name: Annotated[str, Form()] = "", role: Annotated[str, Form()] = "viewer"
+    request: Request, caller: Owner, name: Annotated[str, Form()] = "", role: Annotated[str, Form()] = "viewer"
 ) -> Response:
     """Add a user and return the page with a login link."""
     user = await services_of(request).security.add_user(caller.principal, name.strip(), role, None, caller.info)
@@ -80,12 +80,12 @@ async def add_user(
 
 @router.post("/users/{name}/login-link")
 @refused_on_page(users_page)
-async def login_link(request: Request, caller: Admin, name: str) -> Response:
+async def login_link(request: Request, caller: Owner, name: str) -> Response:
     """Create a one-time login link for a user."""
     return await _link_page(request, caller, name)
 
 
-async def _link_page(request: Request, caller: Admin, name: str) -> Response:
+async def _link_page(request: Request, caller: Owner, name: str) -> Response:
     security = services_of(request).security
     link = await security.login_link(caller.principal, name, base_url_of(request), caller.info)
     return await users_page(
@@ -117,7 +117,7 @@ def _path(name: str, rest: str = "") -> str:
 @refused_on_page(users_page)
 async def change_role(
     request: Request,
-    caller: Admin,
+    caller: Owner,
     name: str,
     role: Annotated[str, Form()] = "",
     confirmed: Annotated[str, Form()] = "",
@@ -155,7 +155,7 @@ async def change_role(
 
 @router.post("/users/{name}/delete")
 @refused_on_page(users_page)
-async def delete_user(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+async def delete_user(request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview the deletion of a user; with confirmed=yes delete the user."""
     security = services_of(request).security
     user = await security.user(name)
@@ -191,7 +191,7 @@ async def delete_user(request: Request, caller: Admin, name: str, confirmed: Ann
 @router.post("/users/{name}/reset-second-factor")
 @refused_on_page(users_page)
 async def reset_second_factor(
-    request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = ""
+    request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
     """Preview turning off the second factor of a user who has lost it; with confirmed=yes turn it off."""
     factors = services_of(request).second_factors
@@ -225,7 +225,7 @@ async def reset_second_factor(
 
 @router.post("/users/{name}/end-sessions")
 @refused_on_page(users_page)
-async def end_sessions(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+async def end_sessions(request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview which sessions of a user end; with confirmed=yes end them. The caller's own session stays."""
     security = services_of(request).security
     found = await security.sessions_of(name, caller.principal.session_id)

@@ -17,7 +17,7 @@ from app.pages.flash import Flash
 from app.pages.frame import page_of, render, whole_number
 from app.security.accounts import AccountError
 from app.security.roles import SCOPES
-from app.services import Admin, services_of
+from app.services import Owner, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access/tokens")
@@ -44,7 +44,7 @@ async def tokens_page(request: Request, status: int = 200, **more: str) -> Respo
 
 
 @router.get("")
-async def api_tokens(request: Request, _caller: Admin) -> Response:
+async def api_tokens(request: Request, _caller: Owner) -> Response:
     """Return the tab."""
     return await tokens_page(request)
 
@@ -64,7 +64,7 @@ def expiry_of(days: str) -> dt.datetime | None:
 @refused_on_page(tokens_page, is_form=True)
 async def add_token(
     request: Request,
-    caller: Admin,
+    caller: Owner,
     name: Annotated[str, Form()] = "",
     role: Annotated[str, Form()] = "viewer",
     scopes: Annotated[list[str] | None, Form()] = None,
@@ -84,7 +84,7 @@ async def add_token(
 
 @router.post("/{name}/revoke")
 @refused_on_page(tokens_page)
-async def revoke_token(request: Request, caller: Admin, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+async def revoke_token(request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview what revoking a token ends; with confirmed=yes revoke it for good."""
     security = services_of(request).security
 

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from app.db.models import AuditEvent
 from app.pages.frame import page_of, render
 from app.security.audit import AuditFilter
-from app.services import Admin, Services, services_of
+from app.services import Owner, Services, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
@@ -51,7 +51,7 @@ async def audit_view(services: Services, actor: str, resource: str, before: int 
 
 @router.get("/audit")
 async def audit(
-    request: Request, _caller: Admin, actor: str = "", resource: str = "", before: int | None = None
+    request: Request, _caller: Owner, actor: str = "", resource: str = "", before: int | None = None
 ) -> Response:
     """Return the page."""
     view = await audit_view(services_of(request), actor, resource, before)
@@ -59,7 +59,7 @@ async def audit(
 
 
 @router.get("/fragments/audit")
-async def audit_fragment(request: Request, _caller: Admin, actor: str = "", resource: str = "") -> Response:
+async def audit_fragment(request: Request, _caller: Owner, actor: str = "", resource: str = "") -> Response:
     """Return the newest events without the frame."""
     view = await audit_view(services_of(request), actor, resource, None)
     return render(request, "_audit.html", view=view)

@@ -17,7 +17,8 @@ from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render
 from app.pages.live import live_state
-from app.services import Admin, Reader, Services, services_of
+from app.security.roles import Role
+from app.services import Anyone, Owner, Services, principal_of, services_of
 from app.texts import joined, phrase
 
 router = APIRouter(include_in_schema=False, prefix="/clusters")
@@ -91,9 +92,10 @@ class ClustersView:
 
 
 def _page(request: Request, given: Mapping[str, str], refused: str = "", *, is_change: bool = False) -> Response:
+    user = principal_of(request)
     folder = clusters_of(request).home.settings.client_configs_dir
     view = ClustersView(
-        [ClusterRow.of(each) for each in clusters_of(request).all()],
+        [ClusterRow.of(each) for each in clusters_of(request).all() if user.role_in(each.key) >= Role.VIEWER],
         COLORS,
         config_files(folder),
         str(folder),
@@ -130,13 +132,13 @@ async def _known(request: Request, key: str) -> ClusterSpec:
 
 
 @router.get("")
-async def clusters_page(request: Request, _caller: Reader) -> Response:
+async def clusters_page(request: Request, _caller: Anyone) -> Response:
     """Return the page."""
     return _page(request, {})
 
 
 @router.get("/{key}/change")
-async def change_page(request: Request, _caller: Admin, key: str) -> Response:
+async def change_page(request: Request, _caller: Owner, key: str) -> Response:
     """Return the page with the form of an added cluster."""
     spec = await _known(request, key)
     given = {"key": key, "name": spec.name, "command_config": spec.command_config, "color": spec.color}
@@ -145,7 +147,7 @@ async def change_page(request: Request, _caller: Admin, key: str) -> Response:
 
 
 @router.post("")
-async def put_cluster(request: Request, caller: Admin) -> Response:
+async def put_cluster(request: Request, caller: Owner) -> Response:
     """Test a cluster and preview it; with confirmed=yes add or change it."""
     form = {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
     spec, is_new = read_spec(form), not form.get("is_change")
@@ -203,7 +205,7 @@ def _checks(tested: ClusterTest) -> list[tuple[bool, str]]:
 @router.post("/{key}/remove")
 async def remove_cluster(
     request: Request,
-    caller: Admin,
+    caller: Owner,
     key: str,
     confirmed: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",

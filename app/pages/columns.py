@@ -14,7 +14,7 @@ from fastapi.responses import Response
 from app.http.errors import BadRequestError
 from app.http.locations import redirect, safe_next
 from app.pages.theme import YEAR_SECONDS
-from app.services import Reader
+from app.services import Anyone
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
@@ -102,7 +102,7 @@ def columns_of(request: Request, table: str) -> Columns:
 @router.post("/columns")
 async def choose(
     request: Request,
-    _caller: Reader,
+    _caller: Anyone,
     table: Annotated[str, Form()] = "",
     column: Annotated[list[str] | None, Form()] = None,
     usual: Annotated[str, Form()] = "",

@@ -180,7 +180,7 @@ class ConfigTarget:
             action=f"/{self.path}",
             note=self.note,
             error=error,
-            may_edit=page.user is not None and page.user.role >= self.role,
+            may_edit=page.past is None and page.role >= self.role,
             search=query.search,
             only_set=bool(query.only_set),
             total=len(rows),

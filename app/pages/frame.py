@@ -28,7 +28,16 @@ from app.pages.navigation import Group, navigation_of
 from app.pages.past import PastBanner, past_banner, stay_in_past
 from app.pages.theme import theme_of
 from app.security.roles import Principal, Role
-from app.services import Services, csrf_token_of, may_read_records, may_write_records, root_of, services_of, visitor_of
+from app.services import (
+    Services,
+    csrf_token_of,
+    may_read_records,
+    may_write_records,
+    role_here,
+    root_of,
+    services_of,
+    visitor_of,
+)
 from app.texts import LANGUAGES, Text, gettext, joined, phrase, phrases, recognised, shown, speaking
 from kraft_core.protocol.errors import KafkaError
 
@@ -65,7 +74,7 @@ class Page:
     """The frame of a page; see base.html and bare.html.
 
     `theme` is light or dark, "" for that of the system. `address` is that of `address_of`, `others` are the other
-    clusters of the process.
+    clusters that the user may see, `role` is the user's at this address.
     """
 
     title: str
@@ -78,6 +87,7 @@ class Page:
     theme: str
     address: str
     others: Sequence[ClusterName] = ()
+    role: Role = Role.NONE
     past: PastBanner | None = None
     may_read_records: bool = False
     may_write_records: bool = False
@@ -85,17 +95,27 @@ class Page:
     @property
     def navigation(self) -> list[Group]:
         """The groups of entries that this user may open."""
-        return navigation_of(self.user.role if self.user else Role.VIEWER)
+        return navigation_of(self.user.role, self.user.own_role) if self.user else navigation_of(Role.VIEWER, Role.NONE)
 
     @property
     def may_edit(self) -> bool:
         """Whether the user may change topics and run reports."""
-        return self.past is None and self.user is not None and self.user.role >= Role.EDITOR
+        return self.past is None and self.role >= Role.EDITOR
 
     @property
     def may_administer(self) -> bool:
         """Whether the user may change brokers, the quorum and access."""
-        return self.past is None and self.user is not None and self.user.role >= Role.ADMIN
+        return self.past is None and self.role >= Role.ADMIN
+
+    @property
+    def may_create_topics(self) -> bool:
+        """Whether the user may create some topics."""
+        return self.may_edit or (self.past is None and self.user is not None and self.user.has_topics)
+
+    @property
+    def may_manage(self) -> bool:
+        """Whether the user may change what belongs to no cluster: users, tokens, the clusters themselves."""
+        return self.user is not None and self.user.own_role >= Role.ADMIN
 
 
 def number(value: float | None) -> str:
@@ -285,7 +305,8 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
         name,
         theme_of(request),
         address_of(request),
-        others if is_known else (),
+        others,
+        role_here(request) if is_known else Role.NONE,
         past,
         may_read_records=is_present and may_read_records(request),
         may_write_records=is_present and may_write_records(request),
@@ -300,13 +321,17 @@ def _cluster_name(services: Services) -> ClusterName:
 
 
 def _other_clusters(request: Request, services: Services) -> list[Services]:
-    return [each for each in clusters_of(request).all() if each.key != services.key]
+    """Return the clusters beside that of the request that the user may see."""
+    user = visitor_of(request) if hasattr(request.state, "csrf_token") else None
+    if user is None:
+        return []
+    others = [each for each in clusters_of(request).all() if each.key != services.key]
+    return [each for each in others if user.role_in(each.key) >= Role.VIEWER]
 
 
 def may(request: Request, role: Role) -> bool:
     """Return whether the user of a page of the present has at least this role."""
-    user = visitor_of(request)
-    return services_of(request).cluster.past is None and user is not None and user.role >= role
+    return services_of(request).cluster.past is None and role_here(request) >= role
 
 
 def address_of(request: Request) -> str:

@@ -16,7 +16,7 @@ from app.security.guard import SESSION_COOKIE, is_https
 from app.security.oidc.returned import LOGIN_LIFETIME, Returned
 from app.security.passwords import LENGTH_MIN
 from app.security.second_factors import STEP_REFUSED
-from app.services import Reader, base_url_of, info_of, root_of, services_of, visitor_of
+from app.services import Anyone, base_url_of, info_of, root_of, services_of, visitor_of
 from app.texts import phrase
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ async def finish_at_issuer(
 
 
 @router.post("/logout")
-async def logout(request: Request, caller: Reader) -> Response:
+async def logout(request: Request, caller: Anyone) -> Response:
     """End the session."""
     await services_of(request).security.logout(caller.principal, caller.info)
     response = redirect("/login")

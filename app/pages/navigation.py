@@ -10,12 +10,16 @@ from app.texts import phrase
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: address, text, the name of a symbol in static/icons.svg, and the least role that may open it."""
+    """One entry: address, text, the name of a symbol in static/icons.svg, and the least role that may open it.
+
+    With `own` it is the user's own role, which grants do not raise.
+    """
 
     href: str
     label: str
     icon: str
     role: Role = Role.VIEWER
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +54,20 @@ NAVIGATION: Final = (
     Group(
         phrase("Admin"),
         (
-            Entry("/clusters", phrase("Clusters"), "clusters"),
+            Entry("/clusters", phrase("Clusters"), "clusters", Role.NONE),
             Entry("/rights", phrase("Access control"), "shield", Role.ADMIN),
-            Entry("/access", phrase("Users and tokens"), "users", Role.ADMIN),
-            Entry("/audit", phrase("Audit"), "list", Role.ADMIN),
+            Entry("/access", phrase("Users and tokens"), "users", Role.ADMIN, own=True),
+            Entry("/audit", phrase("Audit"), "list", Role.ADMIN, own=True),
+            Entry("/explorer", phrase("API explorer"), "code"),
         ),
     ),
 )
 
 
-def navigation_of(role: Role) -> list[Group]:
-    """Return the groups with the entries that this role may open, without empty groups."""
-    groups = [Group(group.title, [each for each in group.entries if role >= each.role]) for group in NAVIGATION]
+def navigation_of(role: Role, own_role: Role) -> list[Group]:
+    """Return the groups with the entries that these roles may open, without empty groups."""
+    groups = [
+        Group(group.title, [each for each in group.entries if (own_role if each.own else role) >= each.role])
+        for group in NAVIGATION
+    ]
     return [group for group in groups if group.entries]

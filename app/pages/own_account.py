@@ -13,7 +13,7 @@ from app.pages.flash import Flash
 from app.pages.frame import go_to, page_of, render
 from app.security.accounts import AccountError, OpenSession
 from app.security.passwords import LENGTH_MIN
-from app.services import Reader, services_of
+from app.services import Anyone, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/account")
@@ -60,7 +60,7 @@ def require_user(caller: Caller) -> None:
 
 
 @router.get("")
-async def account(request: Request, caller: Reader) -> Response:
+async def account(request: Request, caller: Anyone) -> Response:
     """Return the page."""
     return await account_page(request, caller)
 
@@ -68,7 +68,7 @@ async def account(request: Request, caller: Reader) -> Response:
 @router.post("/password")
 async def set_password(
     request: Request,
-    caller: Reader,
+    caller: Anyone,
     present: Annotated[str, Form()] = "",
     password: Annotated[str, Form()] = "",
 ) -> Response:
@@ -82,7 +82,7 @@ async def set_password(
 
 
 @router.post("/sessions/{session_id}/end")
-async def end_session(request: Request, caller: Reader, session_id: int) -> Response:
+async def end_session(request: Request, caller: Anyone, session_id: int) -> Response:
     """End one session of the user."""
     require_user(caller)
     try:
@@ -95,7 +95,7 @@ async def end_session(request: Request, caller: Reader, session_id: int) -> Resp
 
 
 @router.post("/end-other-sessions")
-async def end_other_sessions(request: Request, caller: Reader) -> Response:
+async def end_other_sessions(request: Request, caller: Anyone) -> Response:
     """End all sessions of the user but this one."""
     require_user(caller)
     await services_of(request).security.end_sessions(caller.principal, caller.principal.name, caller.info)

@@ -17,7 +17,7 @@ from app.pages.frame import page_of, render
 from app.pages.own_account import require_user
 from app.security.accounts import AccountError
 from app.security.roles import SCOPES, Role
-from app.services import Reader, services_of
+from app.services import Anyone, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/account/tokens")
@@ -44,13 +44,13 @@ async def _own_tokens(request: Request, caller: Caller) -> list[ApiToken]:
 
 
 async def _page(request: Request, caller: Caller, status: int = 200, **more: str) -> Response:
-    roles = [role.text for role in Role if role <= caller.principal.role]
+    roles = [role.text for role in Role if Role.NONE < role <= caller.principal.highest_role]
     view = OwnTokensView(tokens=await _own_tokens(request, caller), roles=roles, **more)
     return render(request, "own_tokens.html", status, page=page_of(request, TITLE), view=view)
 
 
 @router.get("")
-async def own_tokens(request: Request, caller: Reader) -> Response:
+async def own_tokens(request: Request, caller: Anyone) -> Response:
     """Return the page."""
     require_user(caller)
     return await _page(request, caller)
@@ -59,7 +59,7 @@ async def own_tokens(request: Request, caller: Reader) -> Response:
 @router.post("")
 async def add_own_token(
     request: Request,
-    caller: Reader,
+    caller: Anyone,
     name: Annotated[str, Form()] = "",
     role: Annotated[str, Form()] = "viewer",
     scopes: Annotated[list[str] | None, Form()] = None,
@@ -83,7 +83,7 @@ async def add_own_token(
 
 @router.post("/{name}/revoke")
 async def revoke_own_token(
-    request: Request, caller: Reader, name: str, confirmed: Annotated[str, Form()] = ""
+    request: Request, caller: Anyone, name: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
     """Preview what revoking a token of the user ends; with confirmed=yes revoke it for good."""
     require_user(caller)

@@ -53,7 +53,7 @@ def found_in(services: Services, request: Request, query: str, group_ids: Sequen
     """Yield what contains the words of `query` in any case, pages first. Everything has a name or an id."""
     words = query.lower().split()
     principal = principal_of(request)
-    for group in navigation_of(principal.role):
+    for group in navigation_of(principal.role, principal.own_role):
         for entry in group.entries:
             label = f"{entry.label} {shown(entry.label)}".lower()
             if all(word in label for word in words):

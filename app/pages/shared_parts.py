@@ -96,7 +96,8 @@ def _key(request: Request) -> tuple[object, ...]:
         language_of(request),
         theme_of(request),
         tuple(columns),
-        reader.role,
+        reader.own_role,
+        reader.grants,
         reader.scopes,
     )
 

@@ -65,6 +65,7 @@ from app.pages import (
     topics,
     transaction_abort,
     transactions,
+    user_grants,
     voters,
 )
 from app.pages.frame import html_of, page_of
@@ -79,6 +80,7 @@ ROUTERS = (
     own_tokens.router,
     second_factor.router,
     accounts.router,
+    user_grants.router,
     api_tokens.router,
     audit.router,
     clusters.router,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.http.locations import redirect, safe_next
-from app.services import Reader
+from app.services import Anyone
 
 router = APIRouter(include_in_schema=False)
 
@@ -23,7 +23,7 @@ def theme_of(request: Request) -> str:
 
 @router.post("/theme")
 async def choose(
-    request: Request, _caller: Reader, theme: Annotated[str, Form()] = "", back: Annotated[str, Form()] = "/"
+    request: Request, _caller: Anyone, theme: Annotated[str, Form()] = "", back: Annotated[str, Form()] = "/"
 ) -> Response:
     """Keep the choice and return to the page `back`. Another value than THEMES means the system's look."""
     response = redirect(safe_next(back))

@@ -21,7 +21,7 @@ from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, counted, duration, go_to, page_of, refusal, render, rows_on_page, whole_number
 from app.pages.shared_parts import shared
 from app.pages.topic_rates import RateView, rate_view
-from app.services import PastReader, TopicEditor, services_of
+from app.services import PastReader, TopicCreator, services_of
 from app.texts import joined, phrase
 from kraft_core.configs.config_resource import TOPIC
 from kraft_core.configs.effective_config import NodeConfigs, topic_config
@@ -314,7 +314,7 @@ def create_body(wish: TopicWish) -> dict[str, object]:
 
 
 @router.get("/create-topic")
-async def create_topic_form(request: Request, _caller: TopicEditor) -> Response:
+async def create_topic_form(request: Request, _caller: TopicCreator) -> Response:
     """Return the empty form."""
     return render(
         request, "create_topic.html", page=page_of(request, phrase("Create topic"), "/topics"), form=TopicForm()
@@ -324,7 +324,7 @@ async def create_topic_form(request: Request, _caller: TopicEditor) -> Response:
 @router.post("/topics")
 async def create_topic(
     request: Request,
-    caller: TopicEditor,
+    caller: TopicCreator,
     name: Annotated[str, Form()] = "",
     partitions: Annotated[str, Form()] = "",
     replication_factor: Annotated[str, Form()] = "",

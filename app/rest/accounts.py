@@ -1,6 +1,7 @@
 """Users, sessions, API tokens and audit events of this process. Admins only."""
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -8,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from starlette.datastructures import URL
 
+from app.clusters import clusters_of
 from app.db.models import ApiToken, AuditEvent, User
 from app.error_responses import NATIVE
 from app.rest.responses import DRY_RUN, answer, checked, created, list_body, location_of, no_content, planned
@@ -16,6 +18,8 @@ from app.rest.schemas.accounts import (
     AuditEventDataList,
     CreateTokenBody,
     CreateUserBody,
+    GrantBody,
+    GrantDataList,
     LoginLinkData,
     SessionDataList,
     TokenData,
@@ -26,7 +30,8 @@ from app.rest.schemas.accounts import (
 )
 from app.security import audit
 from app.security.accounts import OpenSession
-from app.services import Admin, ServicesDep, api_url_of, base_url_of
+from app.security.roles import Grant, Role
+from app.services import Owner, ServicesDep, api_url_of, base_url_of
 
 router = APIRouter(prefix="/v3", tags=[NATIVE, "accounts"], route_class=JsonRoute)
 
@@ -68,7 +73,7 @@ def _removed(what: str, name: str, *, validate_only: bool) -> Response:
 
 
 @router.get("/users", responses={200: {"model": UserDataList}})
-async def list_users(request: Request, services: ServicesDep, _caller: Admin) -> Response:
+async def list_users(request: Request, services: ServicesDep, _caller: Owner) -> Response:
     """List the users by name."""
     return _list(
         request, "ConclaveUserList", "users", [_user(request, user) for user in await services.security.users()]
@@ -77,7 +82,7 @@ async def list_users(request: Request, services: ServicesDep, _caller: Admin) ->
 
 @router.post("/users", status_code=201, responses={201: {"model": UserData}})
 async def create_user(
-    request: Request, body: CreateUserBody, services: ServicesDep, caller: Admin, validate_only: DryRun
+    request: Request, body: CreateUserBody, services: ServicesDep, caller: Owner, validate_only: DryRun
 ) -> Response:
     """Add a user."""
     user = await services.security.add_user(
@@ -93,7 +98,7 @@ async def update_user(
     name: AccountPath,
     body: UpdateUserBody,
     services: ServicesDep,
-    caller: Admin,
+    caller: Owner,
     validate_only: DryRun,
 ) -> Response:
     """Change the role, state or password of a user. Its sessions end, except the one that changes its own password."""
@@ -112,10 +117,62 @@ async def update_user(
 
 
 @router.delete("/users/{name}", status_code=204, responses=DRY_RUN)
-async def delete_user(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
+async def delete_user(name: AccountPath, services: ServicesDep, caller: Owner, validate_only: DryRun) -> Response:
     """Remove a user."""
     await services.security.remove_user(caller.principal, name, caller.info, validate_only=validate_only)
     return _removed(f"user {name}", name, validate_only=validate_only)
+
+
+def _grants(request: Request, name: str, grants: Sequence[Grant]) -> dict[str, Any]:
+    data = [
+        {
+            "kind": "ConclaveGrant",
+            "cluster": each.cluster,
+            "topic_prefix": each.topic_prefix,
+            "role": each.role.text,
+        }
+        for each in grants
+    ]
+    url = f"{api_url_of(request)}/v3/users/{quote(name, safe='')}/grants"
+    return list_body("ConclaveGrantList", url, data)
+
+
+@router.get("/users/{name}/grants", responses={200: {"model": GrantDataList}})
+async def list_grants(request: Request, name: AccountPath, services: ServicesDep, _caller: Owner) -> Response:
+    """List a user's roles in single clusters and for prefixes of topics."""
+    return answer(_grants(request, name, await services.grants.of(name)), None)
+
+
+@router.put("/users/{name}/grants", responses={200: {"model": GrantDataList}})
+async def put_grant(
+    request: Request,
+    name: AccountPath,
+    body: GrantBody,
+    services: ServicesDep,
+    caller: Owner,
+    validate_only: DryRun,
+) -> Response:
+    """Give a user a role in a cluster, beside the others. It replaces the one with the same prefix."""
+    grant = Grant(body.cluster, body.topic_prefix, Role.of(body.role))
+    keys = [each.key for each in clusters_of(request).all()]
+    found = await services.grants.put(caller.principal, name, grant, keys, caller.info, validate_only=validate_only)
+    return answer(checked(_grants(request, name, found), validate_only=validate_only), None)
+
+
+@router.delete("/users/{name}/grants", status_code=204, responses=DRY_RUN)
+async def delete_grant(
+    name: AccountPath,
+    services: ServicesDep,
+    caller: Owner,
+    validate_only: DryRun,
+    cluster: Annotated[str, Query(max_length=32)] = "",
+    topic_prefix: Annotated[str, Query(max_length=249)] = "",
+) -> Response:
+    """Take a role in a cluster from a user."""
+    await services.grants.remove(
+        caller.principal, name, cluster, topic_prefix, caller.info, validate_only=validate_only
+    )
+    return _removed(f"grant of {name}", name, validate_only=validate_only)
 
 
 def _session(request: Request, name: str, session: OpenSession) -> dict[str, Any]:
@@ -133,7 +190,7 @@ def _session(request: Request, name: str, session: OpenSession) -> dict[str, Any
 
 
 @router.get("/users/{name}/sessions", responses={200: {"model": SessionDataList}})
-async def list_sessions(request: Request, name: AccountPath, services: ServicesDep, caller: Admin) -> Response:
+async def list_sessions(request: Request, name: AccountPath, services: ServicesDep, caller: Owner) -> Response:
     """List a user's open sessions, the most recently used first."""
     found = await services.security.sessions_of(name, caller.principal.session_id)
     path = f"users/{quote(name, safe='')}/sessions"
@@ -141,7 +198,7 @@ async def list_sessions(request: Request, name: AccountPath, services: ServicesD
 
 
 @router.delete("/users/{name}/sessions", status_code=204, responses=DRY_RUN)
-async def end_sessions(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
+async def end_sessions(name: AccountPath, services: ServicesDep, caller: Owner, validate_only: DryRun) -> Response:
     """End all of a user's sessions, except the caller's."""
     await services.security.end_sessions(caller.principal, name, caller.info, validate_only=validate_only)
     return _removed(f"sessions of {name}", name, validate_only=validate_only)
@@ -149,7 +206,7 @@ async def end_sessions(name: AccountPath, services: ServicesDep, caller: Admin, 
 
 @router.delete("/users/{name}/second-factor", status_code=204, responses=DRY_RUN)
 async def reset_second_factor(
-    name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+    name: AccountPath, services: ServicesDep, caller: Owner, validate_only: DryRun
 ) -> Response:
     """Turn off the second factor of a user who has lost it. The user's sessions end."""
     await services.second_factors.reset(caller.principal, name, caller.info, validate_only=validate_only)
@@ -158,7 +215,7 @@ async def reset_second_factor(
 
 @router.delete("/users/{name}/sessions/{session_id}", status_code=204, responses=DRY_RUN)
 async def end_session(
-    name: AccountPath, session_id: SessionPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+    name: AccountPath, session_id: SessionPath, services: ServicesDep, caller: Owner, validate_only: DryRun
 ) -> Response:
     """End one of a user's sessions."""
     security = services.security
@@ -168,7 +225,7 @@ async def end_session(
 
 @router.post("/users/{name}/login-link", status_code=201, responses={201: {"model": LoginLinkData}})
 async def create_login_link(
-    request: Request, name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun
+    request: Request, name: AccountPath, services: ServicesDep, caller: Owner, validate_only: DryRun
 ) -> Response:
     """Create a link that logs the user in once within a day. Earlier links of the user expire."""
     url = await services.security.login_link(
@@ -197,7 +254,7 @@ def _token(request: Request, token: ApiToken, text: str | None = None) -> dict[s
 
 
 @router.get("/tokens", responses={200: {"model": TokenDataList}})
-async def list_tokens(request: Request, services: ServicesDep, _caller: Admin) -> Response:
+async def list_tokens(request: Request, services: ServicesDep, _caller: Owner) -> Response:
     """List the API tokens by name, including revoked ones, without their secrets."""
     tokens = [_token(request, token) for token in await services.security.tokens()]
     return _list(request, "ConclaveTokenList", "tokens", tokens)
@@ -205,7 +262,7 @@ async def list_tokens(request: Request, services: ServicesDep, _caller: Admin) -
 
 @router.post("/tokens", status_code=201, responses={201: {"model": TokenData}})
 async def create_token(
-    request: Request, body: CreateTokenBody, services: ServicesDep, caller: Admin, validate_only: DryRun
+    request: Request, body: CreateTokenBody, services: ServicesDep, caller: Owner, validate_only: DryRun
 ) -> Response:
     """Create an API token. `token`, its secret, is in this answer only."""
     expires_at = None
@@ -225,7 +282,7 @@ async def create_token(
 
 
 @router.delete("/tokens/{name}", status_code=204, responses=DRY_RUN)
-async def revoke_token(name: AccountPath, services: ServicesDep, caller: Admin, validate_only: DryRun) -> Response:
+async def revoke_token(name: AccountPath, services: ServicesDep, caller: Owner, validate_only: DryRun) -> Response:
     """Revoke an API token. It cannot be restored."""
     await services.security.revoke_token(caller.principal, name, caller.info, validate_only=validate_only)
     return _removed(f"token {name}", name, validate_only=validate_only)
@@ -255,7 +312,7 @@ def _event(event: AuditEvent) -> dict[str, Any]:
 async def list_audit(
     request: Request,
     services: ServicesDep,
-    _caller: Admin,
+    _caller: Owner,
     actor: Annotated[str, Query(max_length=255)] = "",
     action: Annotated[str, Query(max_length=64)] = "",
     resource: Annotated[str, Query(max_length=512, description="prefix of the resource's name")] = "",

@@ -17,7 +17,8 @@ from app.rest.schemas.cluster_connections import (
     ClusterConnectionData,
     ClusterConnectionDataList,
 )
-from app.services import Admin, Reader, api_url_of, services_of
+from app.security.roles import Role
+from app.services import Anyone, Owner, api_url_of, principal_of, services_of
 
 router = APIRouter(prefix="/v3/cluster-connections", tags=[NATIVE, "clusters"], route_class=JsonRoute)
 
@@ -43,28 +44,29 @@ def _data(request: Request, record: ClusterRecord) -> dict[str, Any]:
 
 async def _record(request: Request, key: str) -> ClusterRecord:
     for each in await services_of(request).database.read(clusters):
-        if each.key == key:
+        if each.key == key and principal_of(request).role_in(key) >= Role.VIEWER:
             return each
     raise UnknownClusterError(key)
 
 
 @router.get("", responses={200: {"model": ClusterConnectionDataList}})
-async def list_cluster_connections(request: Request, _caller: Reader) -> Response:
+async def list_cluster_connections(request: Request, _caller: Anyone) -> Response:
     """List the added clusters by name."""
-    data = [_data(request, each) for each in await services_of(request).database.read(clusters)]
+    known = await services_of(request).database.read(clusters)
+    data = [_data(request, each) for each in known if principal_of(request).role_in(each.key) >= Role.VIEWER]
     url = f"{api_url_of(request)}/v3/cluster-connections"
     return answer(list_body("ConclaveClusterConnectionList", url, data), None)
 
 
 @router.get("/{key}", responses={200: {"model": ClusterConnectionData}})
-async def get_cluster_connection(request: Request, key: KeyPath, _caller: Reader) -> Response:
+async def get_cluster_connection(request: Request, key: KeyPath, _caller: Anyone) -> Response:
     """Describe an added cluster."""
     return answer(_data(request, await _record(request, key)), None)
 
 
 @router.put("/{key}", responses={200: {"model": ClusterConnectionData}})
 async def put_cluster_connection(
-    request: Request, key: KeyPath, body: ClusterConnectionBody, caller: Admin, validate_only: DryRun
+    request: Request, key: KeyPath, body: ClusterConnectionBody, caller: Owner, validate_only: DryRun
 ) -> Response:
     """Add or change a cluster. Its controllers are asked for the cluster id first: one of them must answer."""
     known = {each.key for each in await services_of(request).database.read(clusters)}
@@ -82,7 +84,7 @@ async def put_cluster_connection(
 
 
 @router.delete("/{key}", status_code=204, responses=DRY_RUN)
-async def delete_cluster_connection(request: Request, key: KeyPath, caller: Admin, validate_only: DryRun) -> Response:
+async def delete_cluster_connection(request: Request, key: KeyPath, caller: Owner, validate_only: DryRun) -> Response:
     """Remove a cluster from this process, with its reports, schedules and plans. Nothing changes on the cluster."""
     record = await _record(request, key)
     before = _data(request, record)

@@ -11,7 +11,8 @@ from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
 from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData
 from app.rest.view import MinOffset, View, ViewDep, ready_view, view_now
-from app.services import Reader, root_of
+from app.security.roles import Role
+from app.services import Anyone, api_url_of, principal_of, root_of, services_of
 
 router = APIRouter(prefix="/v3/clusters", route_class=JsonRoute)
 
@@ -34,23 +35,26 @@ def cluster_data(view: View) -> dict[str, Any]:
 
 
 @router.get("", tags=["clusters"], responses={200: {"model": ClusterDataList}})
-async def list_clusters(request: Request, _caller: Reader, min_offset: MinOffset = -1) -> Response:
+async def list_clusters(request: Request, _caller: Anyone, min_offset: MinOffset = -1) -> Response:
     """List the clusters that this process follows and can read now. Under /c/KEY it is the one with that key."""
-    view = await ready_view(request, min_offset)
-    others = [] if root_of(request) else clusters_of(request).all()[1:]
-    views = [view, *(view_now(request, each) for each in others)]
+    principal, own = principal_of(request), services_of(request)
+    found = [own] if root_of(request) else clusters_of(request).all()
+    seen = [each for each in found if principal.role_in(each.key) >= Role.VIEWER]
+    view = await ready_view(request, min_offset) if own in seen else None
+    views = [view if each is own else view_now(request, each) for each in seen]
     data = [cluster_data(each) for each in views if each is not None]
-    return answer(list_body("KafkaClusterList", f"{view.base_url}/v3/clusters", data), view.offset)
+    body = list_body("KafkaClusterList", f"{api_url_of(request)}/v3/clusters", data)
+    return answer(body, None if view is None else view.offset)
 
 
 @router.get("/{cluster_id}", tags=["clusters"], responses={200: {"model": ClusterData}})  # noqa: FAST003 - ViewDep reads it
-async def get_cluster(view: ViewDep, _caller: Reader) -> Response:
+async def get_cluster(view: ViewDep, _caller: Anyone) -> Response:
     """Describe the cluster."""
     return answer(cluster_data(view), view.offset)
 
 
 @router.get("/{cluster_id}/producer-ids", tags=[NATIVE, "nodes"], responses={200: {"model": ProducerIdsData}})  # noqa: FAST003 - ViewDep reads it
-async def get_producer_ids(view: ViewDep, _caller: Reader) -> Response:
+async def get_producer_ids(view: ViewDep, _caller: Anyone) -> Response:
     """Return the first producer id that is not allocated. Brokers allocate them in blocks of 1,000."""
     next_id = max(0, view.image.producer_ids)
     body = view.resource("KafkaProducerIds", ("producer-ids",), (("producer-ids", ""),), next_producer_id=next_id)

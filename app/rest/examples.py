@@ -22,6 +22,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "create_user": {"name": "ann", "role": "editor", "password": "correct horse battery"},
     "update_user": {"role": "viewer"},
     "create_token": {"name": "ci", "role": "editor", "scopes": ["read", "topics"], "expires_in_days": 90},
+    "put_grant": {"cluster": "", "topic_prefix": "pay.", "role": "editor"},
     "put_cluster_connection": {
         "name": "Staging",
         "bootstrap_controllers": ["localhost:19093", "localhost:19094"],

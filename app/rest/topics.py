@@ -21,7 +21,7 @@ from app.rest.schemas.topics import (
 )
 from app.rest.validation import refuse_repeated
 from app.rest.view import NowViewDep, View, ViewDep, check_topic_name, now_view_of
-from app.services import Reader, ServicesDep, TopicEditor
+from app.services import Reader, ServicesDep, TopicCreator, TopicEditor
 from kraft_core.image.metadata_image import TopicImage
 from kraft_core.protocol.internal_topics import INTERNAL_TOPICS
 from kraft_core.protocol.uuids import uuid_to_text
@@ -92,7 +92,7 @@ async def create_topic(
     body: CreateTopicBody,
     view: NowViewDep,
     services: ServicesDep,
-    caller: TopicEditor,
+    caller: TopicCreator,
     validate_only: DryRun,
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:

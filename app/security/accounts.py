@@ -7,7 +7,7 @@ from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db.models import LoginLink, Session, User
-from app.security.roles import Principal, Role
+from app.security.roles import Grant, Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
 from app.texts import phrase, sentence_of
@@ -178,8 +178,15 @@ def principal_of_session(
     if found.expires_at <= now or found.last_seen_at + idle <= now:
         return None
     user = found.user
-    principal = Principal(kind="user", id=user.id, name=user.name, role=Role.of(user.role), session_id=token)
+    own_role, grants = Role.of(user.role), grants_of(user)
+    principal = Principal(kind="user", id=user.id, name=user.name, own_role=own_role, grants=grants, session_id=token)
     return principal, found.last_seen_at + LAST_SEEN_STEP <= now
+
+
+def grants_of(user: User) -> tuple[Grant, ...]:
+    """Return the grants of a user, always in the same order."""
+    found = [Grant(each.cluster, each.topic_prefix, Role.of(each.role)) for each in user.grants]
+    return tuple(sorted(found, key=lambda each: (each.cluster, each.topic_prefix)))
 
 
 def touch_session(session: OrmSession, token: str, now: dt.datetime) -> None:

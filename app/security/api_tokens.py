@@ -7,7 +7,7 @@ with a user who is disabled or removed, or a token that is revoked or expired, a
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import select, update
@@ -21,8 +21,9 @@ from app.security.accounts import (
     AccountForbiddenError,
     UnknownAccountError,
     check_name,
+    grants_of,
 )
-from app.security.roles import SCOPES, Principal, Role
+from app.security.roles import SCOPES, Grant, Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
 from app.texts import phrase, sentence_of
@@ -32,10 +33,11 @@ GENERATIONS_MAX: Final = 4  # tokens made by tokens: each generation costs one m
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class Rights:
     """Present rights of a token, and their end. `makers` is the number of tokens above it."""
 
     role: Role
+    grants: tuple[Grant, ...]
     scopes: frozenset[str]
     ends_at: dt.datetime | None
     makers: int
@@ -51,7 +53,7 @@ def token_by_name(session: OrmSession, name: str) -> ApiToken | None:
     return session.scalars(select(ApiToken).where(ApiToken.name == plain_text(name))).one_or_none()
 
 
-def grant_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Grant | None:
+def rights_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Rights | None:
     """Return the present rights of a token, None when it or one of its makers is invalid."""
     role, scopes, ends_at = Role.ADMIN, frozenset(token.scopes), None
     above: ApiToken | None = token
@@ -66,17 +68,21 @@ def grant_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Grant | 
         if above.expires_at is not None:
             ends_at = above.expires_at if ends_at is None else min(ends_at, above.expires_at)
         if above.parent_id is None:
-            maker_role = _role_of_maker(session, above)
-            return None if maker_role is None else Grant(min(role, maker_role), scopes, ends_at, makers)
+            maker = _roles_of_maker(session, above)
+            if maker is None:
+                return None
+            grants = tuple(replace(each, role=min(each.role, role)) for each in maker[1])
+            return Rights(min(role, maker[0]), grants, scopes, ends_at, makers)
         above = session.get(ApiToken, above.parent_id)
     return None
 
 
-def _role_of_maker(session: OrmSession, token: ApiToken) -> Role | None:
+def _roles_of_maker(session: OrmSession, token: ApiToken) -> tuple[Role, tuple[Grant, ...]] | None:
+    """Return the present role and grants of the user who made a token, None if there are none any longer."""
     if token.maker_id is None:
-        return Role.ADMIN if token.name == ENVIRONMENT_TOKEN else None
+        return (Role.ADMIN, ()) if token.name == ENVIRONMENT_TOKEN else None
     maker = session.get(User, token.maker_id)
-    return None if maker is None or not maker.is_active else Role.of(maker.role)
+    return None if maker is None or not maker.is_active else (Role.of(maker.role), grants_of(maker))
 
 
 def add_token(
@@ -137,8 +143,8 @@ def _check_not_beyond(
     now: dt.datetime,
 ) -> None:
     """Raise AccountForbiddenError when a token would have more rights than its maker."""
-    if role > maker.role:
-        text = phrase("the role %(role)s: your role is %(own)s", role=role.text, own=maker.role.text)
+    if role > maker.highest_role:
+        text = phrase("the role %(role)s: your role is %(own)s", role=role.text, own=maker.highest_role.text)
         raise _too_much(text, "role")
     if maker.scopes and (not scopes or not set(scopes) <= maker.scopes):
         own_scopes = ", ".join(sorted(maker.scopes))
@@ -146,13 +152,13 @@ def _check_not_beyond(
     if maker.kind != "token":
         return
     own = session.get(ApiToken, maker.id)
-    grant = None if own is None else grant_of(session, own, now)
-    if grant is None:
+    rights = None if own is None else rights_of(session, own, now)
+    if rights is None:
         raise _too_much(phrase("any rights: your own token is no longer valid"), "name")
-    if grant.ends_at is not None and (expires_at is None or expires_at > grant.ends_at):
-        ends_at = grant.ends_at.isoformat(timespec="seconds")
+    if rights.ends_at is not None and (expires_at is None or expires_at > rights.ends_at):
+        ends_at = rights.ends_at.isoformat(timespec="seconds")
         raise _too_much(phrase("an expiry after yours, which is %(time)s", time=ends_at), "expires_at")
-    if grant.makers + 1 >= GENERATIONS_MAX:
+    if rights.makers + 1 >= GENERATIONS_MAX:
         text = phrase(
             "more than %(most)s generations of tokens; create it with an older one, or as a user", most=GENERATIONS_MAX
         )
@@ -205,10 +211,12 @@ def principal_of_token_id(session: OrmSession, token_id: int, now: dt.datetime) 
 
 
 def _principal(session: OrmSession, token: ApiToken, now: dt.datetime) -> Principal | None:
-    grant = grant_of(session, token, now)
-    if grant is None:
+    rights = rights_of(session, token, now)
+    if rights is None:
         return None
-    return Principal(kind="token", id=token.id, name=token.name, role=grant.role, scopes=grant.scopes)
+    return Principal(
+        kind="token", id=token.id, name=token.name, own_role=rights.role, grants=rights.grants, scopes=rights.scopes
+    )
 
 
 def touch_token(session: OrmSession, text: str, now: dt.datetime) -> None:
@@ -218,6 +226,9 @@ def touch_token(session: OrmSession, text: str, now: dt.datetime) -> None:
 
 def _role(name: str) -> Role:
     try:
-        return Role.of(name)
+        role = Role.of(name)
     except ValueError as unknown:
         raise AccountError(sentence_of(unknown), "role") from None
+    if role is Role.NONE:
+        raise AccountError(phrase("A token needs a role."), "role")
+    return role

@@ -109,6 +109,8 @@ class Guard:
         if not is_public(scope["path"]):  # open to everybody, even when the database is unavailable
             async with self._slots.lookup(source):
                 principal = await self._authenticate(scope, headers, cookies)
+        if principal is not None:
+            principal = principal.in_cluster(state["info"].cluster)
         state["principal"] = principal
         visitor = cookies.get(VISITOR_COOKIE) or new_token()
         by_cookie = principal is None or principal.session_id is not None

@@ -1,6 +1,6 @@
 """Authenticated callers, and what each role allows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, Literal
 
@@ -8,11 +8,15 @@ from app.texts import phrase
 
 RoleName = Literal["viewer", "editor", "admin"]
 """The name of a role, as people and programs write it."""
+UserRoleName = Literal["none", "viewer", "editor", "admin"]
+"""The name of a user's own role; a user without one has what the grants give."""
 
 
 class Role(IntEnum):
     """Rights of a user or a token. Each role includes the rights of the roles below it."""
 
+    NONE = 0
+    """Log in, and no more than grants give."""
     VIEWER = 1
     """Read everything that is not a secret."""
     EDITOR = 2
@@ -50,16 +54,60 @@ class Actor:
 ANONYMOUS: Final = Actor("anonymous", "anonymous")
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role in the cluster with this key; with a `topic_prefix` only for topics whose names start with it."""
+
+    cluster: str
+    topic_prefix: str
+    role: Role
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """An authenticated caller. `session_id` is set for browsers only."""
+    """An authenticated caller. `session_id` is set for browsers only.
+
+    `own_role` is valid in all clusters and for what belongs to none, such as users; `grants` add to it. `cluster` is
+    the key of the request's cluster.
+    """
 
     kind: Literal["user", "token"]
     id: int
     name: str
-    role: Role
+    own_role: Role
+    grants: tuple[Grant, ...] = ()
+    cluster: str = ""
     scopes: frozenset[str] = frozenset()
     session_id: str | None = None
+
+    def in_cluster(self, key: str) -> "Principal":
+        """Return the caller in another cluster."""
+        return replace(self, cluster=key)
+
+    @property
+    def role(self) -> Role:
+        """The role in the cluster of the request, for all topics."""
+        return self.role_in(self.cluster)
+
+    @property
+    def highest_role(self) -> Role:
+        """The highest role that the caller has anywhere."""
+        return max((self.own_role, *(grant.role for grant in self.grants)))
+
+    def role_in(self, key: str) -> Role:
+        """Return the role in a cluster, for all topics. Who may do something with some topics may see the cluster."""
+        there = [grant for grant in self.grants if grant.cluster == key]
+        return max((self.own_role, *(Role.VIEWER if each.topic_prefix else each.role for each in there)))
+
+    def role_on(self, topic: str) -> Role:
+        """Return the role for a topic of the request's cluster."""
+        here = [grant for grant in self.grants if grant.cluster == self.cluster]
+        return max((self.own_role, *(each.role for each in here if topic.startswith(each.topic_prefix))))
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether the caller may change some topics of the cluster, though not all."""
+        return any(each.role >= Role.EDITOR and each.cluster == self.cluster for each in self.grants)
 
     @property
     def audit_name(self) -> str:
@@ -72,5 +120,9 @@ class Principal:
         return Actor(self.audit_name, self.kind)
 
     def may(self, role: Role, scope: str) -> bool:
-        """Return whether the caller has at least `role`, and its token includes `scope`."""
-        return self.role >= role and (not self.scopes or scope in self.scopes)
+        """Return whether the caller has at least `role` in the cluster, and its token includes `scope`."""
+        return self.role >= role and self.has_scope(scope)
+
+    def has_scope(self, scope: str) -> bool:
+        """Return whether the token of the caller includes `scope`."""
+        return not self.scopes or scope in self.scopes

@@ -157,9 +157,11 @@ class Security(Recorder):
 
     def _present(self, session: OrmSession, caller: Principal, now: dt.datetime) -> Principal | None:
         if caller.session_id is None:
-            return api_tokens.principal_of_token_id(session, caller.id, now)
-        found = accounts.principal_of_session(session, caller.session_id, now, self._idle)
-        return None if found is None else found[0]
+            found = api_tokens.principal_of_token_id(session, caller.id, now)
+        else:
+            of_session = accounts.principal_of_session(session, caller.session_id, now, self._idle)
+            found = None if of_session is None else of_session[0]
+        return None if found is None else found.in_cluster(caller.cluster)
 
     def csrf_token(self, session_id: str) -> str:
         """Return the token that forms of this session carry."""

@@ -11,6 +11,7 @@ ADDRESSES: Final = {
     "/": "/",
     "/access": "/access",
     "/access/tokens": "/access/tokens",
+    "/access/users/{name}/grants": "/access/users/admin/grants",
     "/account": "/account",
     "/account/tokens": "/account/tokens",
     "/audit": "/audit",

@@ -319,6 +319,7 @@ def test_a_viewer_sees_no_buttons_and_is_refused_when_posting(chromium: Browser,
     watch = Watch(context)
     visitor = context.new_page()
     visitor.goto(link)
+    visitor.get_by_label("New password").fill("chosen-by-vera-herself")
     visitor.get_by_role("button", name="Log in").click()
     visitor.wait_for_url(f"{product.url}/")
     visitor.goto("/topics")

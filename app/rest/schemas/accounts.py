@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from app.rest.schemas.base import Answer, ChangeBody, ListOf, Metadata, Validated
-from app.security.roles import RoleName
+from app.security.roles import RoleName, UserRoleName
 
 Password = Annotated[str, StringConstraints(max_length=1_000)]
 AccountName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -15,14 +15,14 @@ class CreateUserBody(ChangeBody):
     """A new user. Without a password the user can log in only with a login link."""
 
     name: AccountName
-    role: RoleName
+    role: UserRoleName
     password: Password | None = None
 
 
 class UpdateUserBody(ChangeBody):
     """Changes of a user. Absent members stay. A session that changes its own password must give `present_password`."""
 
-    role: RoleName | None = None
+    role: UserRoleName | None = None
     disabled: bool | None = None
     password: Password | None = None
     present_password: Password = ""
@@ -56,6 +56,29 @@ class UserDataList(ListOf[UserData]):
     """Users."""
 
     kind: Literal["ConclaveUserList"]
+
+
+class GrantBody(ChangeBody):
+    """A role in the cluster with this key, "" for that of the settings: for topics with the prefix, or all."""
+
+    cluster: str = Field(default="", max_length=32)
+    topic_prefix: str = Field(default="", max_length=249, pattern=r"^[A-Za-z0-9._-]*$")
+    role: RoleName
+
+
+class GrantData(Answer):
+    """A role of a user in one cluster; with a prefix only for topics whose names start with it."""
+
+    kind: Literal["ConclaveGrant"]
+    cluster: str
+    topic_prefix: str
+    role: RoleName
+
+
+class GrantDataList(ListOf[GrantData], Validated):
+    """The grants of a user, by cluster and prefix."""
+
+    kind: Literal["ConclaveGrantList"]
 
 
 class TokenData(Validated):

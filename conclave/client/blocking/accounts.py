@@ -10,6 +10,8 @@ from conclave.client.methods import Methods
 from conclave.client.models.accounts import (
     AuditEventData,
     AuditEventDataList,
+    GrantData,
+    GrantDataList,
     LoginLinkData,
     SessionData,
     SessionDataList,
@@ -33,7 +35,7 @@ class AccountsMethods(Methods):
         self,
         *,
         name: str,
-        role: Literal["viewer", "editor", "admin"],
+        role: Literal["none", "viewer", "editor", "admin"],
         password: str | UnsetType | None = UNSET,
         validate_only: bool = False,
     ) -> UserData:
@@ -52,7 +54,7 @@ class AccountsMethods(Methods):
         self,
         name: str,
         *,
-        role: Literal["viewer", "editor", "admin"] | UnsetType | None = UNSET,
+        role: Literal["none", "viewer", "editor", "admin"] | UnsetType | None = UNSET,
         disabled: bool | UnsetType | None = UNSET,
         password: str | UnsetType | None = UNSET,
         present_password: str | UnsetType = UNSET,
@@ -79,6 +81,47 @@ class AccountsMethods(Methods):
                 {200: DryRunData, 204: None},
                 path={"name": name},
                 query={"validate_only": validate_only},
+            )
+        )
+
+    def list_grants(self, name: str) -> Pages[GrantDataList, GrantData]:
+        """List a user's roles in single clusters and for prefixes of topics."""
+        return Pages(
+            self._send, Call[GrantDataList]("GET", "/v3/users/{name}/grants", {200: GrantDataList}, path={"name": name})
+        )
+
+    def put_grant(
+        self,
+        name: str,
+        *,
+        role: Literal["viewer", "editor", "admin"],
+        cluster: str | UnsetType = UNSET,
+        topic_prefix: str | UnsetType = UNSET,
+        validate_only: bool = False,
+    ) -> GrantDataList:
+        """Give a user a role in a cluster, beside the others. It replaces the one with the same prefix."""
+        return self._send(
+            Call[GrantDataList](
+                "PUT",
+                "/v3/users/{name}/grants",
+                {200: GrantDataList},
+                path={"name": name},
+                query={"validate_only": validate_only},
+                body={"cluster": cluster, "topic_prefix": topic_prefix, "role": role},
+            )
+        )
+
+    def delete_grant(
+        self, name: str, *, cluster: str | None = None, topic_prefix: str | None = None, validate_only: bool = False
+    ) -> DryRunData | None:
+        """Take a role in a cluster from a user."""
+        return self._send(
+            Call[DryRunData | None](
+                "DELETE",
+                "/v3/users/{name}/grants",
+                {200: DryRunData, 204: None},
+                path={"name": name},
+                query={"cluster": cluster, "topic_prefix": topic_prefix, "validate_only": validate_only},
             )
         )
 

@@ -3,6 +3,8 @@
 from conclave.client.models.accounts import (
     AuditEventData,
     AuditEventDataList,
+    GrantData,
+    GrantDataList,
     LoginLinkData,
     SessionData,
     SessionDataList,
@@ -264,6 +266,8 @@ __all__ = [
     "FeatureData",
     "FeatureDataList",
     "FeatureEntry",
+    "GrantData",
+    "GrantDataList",
     "GroupDeletionData",
     "GroupDeletionDataList",
     "GroupToDelete",

@@ -32,6 +32,24 @@ class AuditEventDataList(Answer, frozen=True, kw_only=True):
     kind: str
 
 
+class GrantData(Answer, frozen=True, kw_only=True):
+    """A role of a user in one cluster; with a prefix only for topics whose names start with it."""
+
+    kind: str
+    cluster: str
+    topic_prefix: str
+    role: str
+
+
+class GrantDataList(Answer, frozen=True, kw_only=True):
+    """The grants of a user, by cluster and prefix."""
+
+    validated: bool | None = None
+    metadata: ListMetadata
+    data: list[GrantData]
+    kind: str
+
+
 class LoginLinkData(Answer, frozen=True, kw_only=True):
     """A link that logs a user in once. `url` is null in a dry run."""
 

@@ -14,7 +14,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import IntegrityError, StatementError
 from sqlalchemy.orm import Session
 
 from app.db.base import Base, utc_now
@@ -89,12 +89,46 @@ def test_tokens_of_an_older_release_get_their_makers_or_are_revoked(database: Da
     good = [
         name
         for name in found
-        if database.write_now(lambda session, name=name: api_tokens.grant_of(session, _token(session, name), utc_now()))
+        if database.write_now(
+            lambda session, name=name: api_tokens.rights_of(session, _token(session, name), utc_now())
+        )
     ]
     assert sorted(good) == ["environment", "of-a-token", "of-ann"]
     database.write_now(accounts.add_user, "other", "admin", None, utc_now())
     database.write_now(accounts.remove_user, "ann")
     assert {each.name for each in database.write_now(api_tokens.tokens)} == {"of-nobody", "environment"}
+
+
+def test_an_upgrade_keeps_what_refers_to_a_table_that_is_made_anew(database: Database) -> None:
+    with database.engine.begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0014")
+        at = "'2026-01-01 00:00:00'"
+        for statement in (
+            f"INSERT INTO users (id, name, role, created_at) VALUES (7, 'bob', 'viewer', {at})",
+            (
+                "INSERT INTO sessions (id_digest, user_id, created_at, last_seen_at, expires_at, source) "
+                f"VALUES ('x', 7, {at}, {at}, {at}, '')"
+            ),
+            (
+                "INSERT INTO report_schedules (id, name, cron, enabled, changed_by, changed_at) "
+                f"VALUES (3, 'weekly', '0 2 * * 1', true, 'bob', {at})"
+            ),
+            (
+                "INSERT INTO report_runs (id, schedule_id, requested_by, state, created_at) "
+                f"VALUES (9, 3, 'schedule weekly', 'succeeded', {at})"
+            ),
+        ):
+            connection.execute(text(statement))
+    upgrade(database.engine)
+    with database.engine.connect() as connection:
+        assert connection.execute(text("SELECT schedule_id, cluster FROM report_runs")).all() == [(3, "")]
+        assert connection.execute(text("SELECT user_id FROM sessions")).all() == [(7,)]
+        assert connection.execute(text("SELECT name, cluster FROM report_schedules")).all() == [("weekly", "")]
+    database.write_now(lambda session: session.execute(text("UPDATE users SET role = 'none' WHERE id = 7")))
+    with pytest.raises(IntegrityError):
+        database.write_now(lambda session: session.execute(text("UPDATE users SET role = 'boss'")))
 
 
 def _token(session: Session, name: str) -> ApiToken:

@@ -9,6 +9,7 @@ from tests.app.security.test_logins import FORM, add_user, login
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_operation_has_a_page(web: LiveWeb, language: str) -> None:
     headers = {**FORM, "Accept-Language": language}
+    assert 'href="/explorer"' in web.client.get("/", headers=headers).text
     listed = web.client.get("/explorer", headers=headers)
     for methods in web.client.get("/openapi.json").json()["paths"].values():
         for operation in methods.values():

@@ -36,6 +36,8 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("POST", "/v3/users"): ("", {"name": "dry-new", "role": "viewer"}, 200),
     ("PATCH", "/v3/users/{name}"): ("", {"role": "editor", "password": "correct horse battery"}, 200),
     ("DELETE", "/v3/users/{name}"): ("", None, 200),
+    ("PUT", "/v3/users/{name}/grants"): ("", {"topic_prefix": "pay.", "role": "editor"}, 200),
+    ("DELETE", "/v3/users/{name}/grants"): ("", None, 404),
     ("DELETE", "/v3/users/{name}/sessions"): ("", None, 200),
     ("DELETE", "/v3/users/{name}/sessions/{session_id}"): ("", None, 404),
     ("DELETE", "/v3/users/{name}/second-factor"): ("", None, 409),  # the user has none

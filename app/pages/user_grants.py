@@ -1,0 +1,157 @@
+"""The roles of a user in single clusters and for prefixes of topics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import Response
+
+from app.clusters import clusters_of
+from app.db.models import ROLES
+from app.http.cluster_paths import HOME
+from app.http.errors import FORM_REFUSED
+from app.pages.accounts import TITLE
+from app.pages.confirm import ConfirmView, curl, preview_or_apply
+from app.pages.flash import Flash
+from app.pages.frame import page_of, render
+from app.security.accounts import AccountError
+from app.security.roles import Grant, Role
+from app.services import Owner, services_of
+from app.texts import phrase
+
+router = APIRouter(include_in_schema=False, prefix="/access/users/{name}/grants")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantsView:
+    """Model of user_grants.html. `clusters` are (key, name); `given` are the fields of a refused form."""
+
+    name: str
+    own_role: str
+    grants: Sequence[Grant]
+    clusters: Sequence[tuple[str, str]]
+    roles: Sequence[str] = ROLES
+    refused: str = ""
+    given: Mapping[str, str] | None = None
+
+    def cluster_name(self, key: str) -> str:
+        """Return the name of a cluster, its key if it is not known."""
+        return dict(self.clusters).get(key, key)
+
+
+async def _page(request: Request, name: str, refused: str = "", given: Mapping[str, str] | None = None) -> Response:
+    services = services_of(request)
+    user = await services.security.user(name)
+    view = GrantsView(
+        name,
+        user.role,
+        await services.grants.of(name),
+        [(each.key, each.settings.cluster_name) for each in clusters_of(request).all()],
+        refused=refused,
+        given=given,
+    )
+    page = page_of(request, phrase("Roles of %(name)s", name=name), "/access")
+    return render(request, "user_grants.html", FORM_REFUSED if refused else 200, page=page, view=view)
+
+
+@router.get("")
+async def grants_page(request: Request, _caller: Owner, name: str) -> Response:
+    """Return the page."""
+    return await _page(request, name)
+
+
+def _scope_text(request: Request, grant: Grant) -> str:
+    found = clusters_of(request).get(grant.cluster)
+    cluster = grant.cluster if found is None else found.settings.cluster_name
+    if not grant.topic_prefix:
+        return phrase("Role in cluster %(cluster)s", cluster=cluster)
+    return phrase("Role in cluster %(cluster)s for topics %(prefix)s…", cluster=cluster, prefix=grant.topic_prefix)
+
+
+async def _present_role(request: Request, name: str, grant: Grant) -> str:
+    for each in await services_of(request).grants.of(name):
+        if (each.cluster, each.topic_prefix) == (grant.cluster, grant.topic_prefix):
+            return each.role.text
+    return phrase("none")
+
+
+@router.post("")
+async def put_grant(
+    request: Request,
+    caller: Owner,
+    name: str,
+    cluster: Annotated[str, Form()] = HOME,
+    topic_prefix: Annotated[str, Form()] = "",
+    role: Annotated[str, Form()] = "",
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Preview a grant; with confirmed=yes give it."""
+    services = services_of(request)
+    given = {"cluster": cluster, "topic_prefix": topic_prefix.strip(), "role": role}
+    keys = [each.key for each in clusters_of(request).all()]
+    key = "" if cluster == HOME else cluster
+    try:
+        grant = Grant(key, given["topic_prefix"], Role.of(role))
+        await services.grants.put(caller.principal, name, grant, keys, caller.info, validate_only=True)
+    except (AccountError, ValueError) as refused:
+        return await _page(request, name, refused.args[0], given)
+
+    async def apply() -> Flash:
+        await services.grants.put(caller.principal, name, grant, keys, caller.info)
+        return Flash("good", phrase("%(name)s has the role.", name=name))
+
+    view = ConfirmView(
+        title=phrase("Give %(name)s a role", name=name),
+        active="/access",
+        back=TITLE,
+        back_url=f"/access/users/{quote(name, safe='')}/grants",
+        action=f"/access/users/{quote(name, safe='')}/grants",
+        button=phrase("Give role"),
+        changes=[(_scope_text(request, grant), await _present_role(request, name, grant), role)],
+        consequences=[phrase("It adds to the user's own role, and to what tokens of the user may do.")],
+        fields=list(given.items()),
+        curl=curl(request, "PUT", f"users/{quote(name, safe='')}/grants", given | {"cluster": key}),
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
+
+
+@router.post("/remove")
+async def remove_grant(
+    request: Request,
+    caller: Owner,
+    name: str,
+    cluster: Annotated[str, Form()] = HOME,
+    topic_prefix: Annotated[str, Form()] = "",
+    confirmed: Annotated[str, Form()] = "",
+) -> Response:
+    """Preview that a grant is taken; with confirmed=yes take it."""
+    services = services_of(request)
+    grant = Grant("" if cluster == HOME else cluster, topic_prefix, Role.VIEWER)
+    try:
+        await services.grants.remove(
+            caller.principal, name, grant.cluster, topic_prefix, caller.info, validate_only=True
+        )
+    except AccountError as refused:
+        return await _page(request, name, refused.message)
+
+    async def apply() -> Flash:
+        await services.grants.remove(caller.principal, name, grant.cluster, topic_prefix, caller.info)
+        return Flash("good", phrase("The role is taken from %(name)s.", name=name))
+
+    query = f"cluster={quote(grant.cluster)}&topic_prefix={quote(topic_prefix)}"
+    view = ConfirmView(
+        title=phrase("Take a role from %(name)s", name=name),
+        active="/access",
+        back=TITLE,
+        back_url=f"/access/users/{quote(name, safe='')}/grants",
+        action=f"/access/users/{quote(name, safe='')}/grants/remove",
+        button=phrase("Take role"),
+        changes=[(_scope_text(request, grant), await _present_role(request, name, grant), phrase("none"))],
+        consequences=[phrase("What remains is the user's own role. Open pages of the user end at once.")],
+        fields=[("cluster", cluster), ("topic_prefix", topic_prefix)],
+        curl=curl(request, "DELETE", f"users/{quote(name, safe='')}/grants?{query}"),
+        dangerous=True,
+    )
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
