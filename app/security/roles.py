@@ -8,8 +8,6 @@ from app.texts import phrase
 
 RoleName = Literal["viewer", "editor", "admin"]
 """The name of a role, as people and programs write it."""
-UserRoleName = Literal["none", "viewer", "editor", "admin"]
-"""The name of a user's own role; a user without one has what the grants give."""
 
 
 class Role(IntEnum):

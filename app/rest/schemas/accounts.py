@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from app.rest.schemas.base import Answer, ChangeBody, ListOf, Metadata, Validated
-from app.security.roles import RoleName, UserRoleName
+from app.security.roles import RoleName
 
 Password = Annotated[str, StringConstraints(max_length=1_000)]
+UserRoleName = Literal["none", "viewer", "editor", "admin"]
+"""The name of a user's own role; a user without one has what the grants give."""
 AccountName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
