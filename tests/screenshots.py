@@ -46,6 +46,7 @@ PAGES: Final = {
     "moves": "/moves/new?goal=drain&broker=103",
     "plan": "/plans/{plan}",
     "access-control": "/rights",
+    "clusters": "/clusters",
 }
 
 
@@ -60,7 +61,7 @@ class Demo:
 
 @contextmanager
 def installation(folder: Path) -> Iterator[Demo]:
-    """Yield an installation with topics, records, a group behind, a broker that was away, a report and a plan."""
+    """Yield an installation with topics, records, a group behind, a report, a plan and a second cluster."""
     (port,) = free_ports(1)
     with ExitStack() as stack:
         quorum = stack.enter_context(conclave.running_quorum(folder, 3))
@@ -81,6 +82,8 @@ def installation(folder: Path) -> Iterator[Demo]:
         data = folder / "web"
         environment = {
             "CONCLAVE_ADMIN_TOKEN": TOKEN,
+            "CONCLAVE_CLUSTER_NAME": "Production",
+            "CONCLAVE_CLUSTER_COLOR": "red",
             "CONCLAVE_BOOTSTRAP_CONTROLLERS": quorum.bootstrap,
             "CONCLAVE_DATA_DIR": str(data),
             "CONCLAVE_HTTP_PORT": str(port),
@@ -96,6 +99,9 @@ def installation(folder: Path) -> Iterator[Demo]:
             "the web process is ready",
             not_yet=(httpx.HTTPError,),
         )
+        staging = stack.enter_context(conclave.running_quorum(folder / "staging", 1))
+        body = {"name": "Staging", "bootstrap_controllers": staging.bootstrap.split(","), "color": "green"}
+        client.put("/v3/cluster-connections/staging", json=body).raise_for_status()
         found = fill(client, ",".join(address for _, address in brokers))
         link = client.post("/v3/users/admin/login-link").raise_for_status().json()["url"]
         yield Demo(f"http://127.0.0.1:{port}", link, found)
@@ -168,6 +174,7 @@ def take(browser: Browser, demo: Demo) -> None:
     state = browser.new_context()
     page = state.new_page()
     page.goto(demo.login_link)
+    page.get_by_label("New password").fill(TOKEN)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{demo.url}/")
     cookies = state.storage_state()
