@@ -7,6 +7,7 @@ from operator import eq, ne
 
 from app.reports.proposals.layout import Indexes, Layout
 from app.reports.proposals.proposal import BrokerNumbers, Numbers
+from app.reports.proposals.replicas import bytes_of_replicas
 from app.reports.proposals.rules import RackRule, Rules
 from app.reports.proposals.state import State
 
@@ -99,12 +100,7 @@ def bytes_per_broker(layout: Layout, target: list[Indexes]) -> list[int] | None:
     """Return the known bytes of each broker, None where no size is known."""
     if layout.sizes is None:
         return None
-    found = [0] * len(layout.brokers)
-    for replicas, size in zip(target, layout.sizes, strict=True):
-        if size:
-            for broker in replicas:
-                found[broker] += size
-    return found
+    return bytes_of_replicas(target, [size or 0 for size in layout.sizes], len(layout.brokers))
 
 
 def bytes_after(state: State, before: list[int]) -> list[int]:

@@ -17,6 +17,7 @@ from typing import Final
 
 from app.reports.proposals.numbers import bytes_after
 from app.reports.proposals.proposal import ByteShare
+from app.reports.proposals.replicas import largest_replicas, replicas_by_size
 from app.reports.proposals.state import State
 
 MAX_PAIRS: Final = 40_000
@@ -27,8 +28,6 @@ NEIGHBOURS: Final = 32
 """So many replicas about the ideal size are tried in exchange."""
 NEARLY: Final = 0.9
 """Among the swaps that gain at least this part of the most, the one that copies least is made."""
-EXACT_FLOATS: Final = 1 << 53
-"""Smaller sizes are the same numbers as floats, which Python sorts in half of the time."""
 NEGLIGIBLE: Final = Fraction(1, 1000)
 """A broker so near to its share, as a fraction of it, is even: to bring it nearer, ever more bytes would be copied."""
 
@@ -85,14 +84,9 @@ class ByteBalance:
     def held(self) -> "list[_Held]":
         """Return what each broker holds."""
         if self._held is None:
-            self._held = [_Held(self.sizes) for _ in self.state.count]
-            movable, target = self.state.rules.movable, self.state.target
-            append = [held.partitions.append for held in self._held]
-            sizes = list(map(float, self.sizes)) if max(self.sizes, default=0) < EXACT_FLOATS else self.sizes
-            for partition in sorted(range(len(target)), key=sizes.__getitem__):
-                if movable[partition]:
-                    for broker in target[partition]:
-                        append[broker](partition)
+            state = self.state
+            parts = replicas_by_size(state.target, self.sizes, state.rules.movable, len(state.count))
+            self._held = [_Held(self.sizes, partitions) for partitions in parts]
         return self._held
 
     def may_compare(self) -> bool:
@@ -107,12 +101,8 @@ class _Bytes:
     def __init__(self, state: State, sizes: list[int], before: list[int]) -> None:
         self.before = before
         self.all = bytes_after(state, before)
-        self.fixed, self.largest = ([0] * len(state.count) for _ in range(2))
-        largest = self.largest
-        for replicas, size in zip(state.target, sizes, strict=True):
-            for broker in replicas:
-                if size > largest[broker]:  # noqa: PLR1730 - max() would double the time of the loop
-                    largest[broker] = size
+        self.fixed = [0] * len(state.count)
+        self.largest = largest_replicas(state.target, sizes, len(state.count))
         for partition in compress(range(len(sizes)), map(not_, state.rules.movable)):
             for broker in state.target[partition]:
                 self.fixed[broker] += sizes[partition]
@@ -223,8 +213,8 @@ class _Rack:
 class _Held:
     """The movable replicas of a broker in order of size, then of partition."""
 
-    def __init__(self, sizes: list[int]) -> None:
-        self.partitions = array("i")
+    def __init__(self, sizes: list[int], partitions: "array[int]") -> None:
+        self.partitions = partitions
         self._sizes = sizes
 
     def _place(self, size: int) -> int:
