@@ -36,6 +36,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     return calls
 
 
+def parts_of(web: LiveWeb) -> shared_parts.SharedParts:
+    """The shared parts about the first cluster, also before the first reader."""
+    kept: dict[str, shared_parts.SharedParts] = web.app.state.shared_parts
+    return kept.setdefault("", shared_parts.SharedParts())
+
+
 def live(client: httpx.Client, address: str, **headers: str) -> str:
     answer = client.get(address, headers=LIVE | headers)
     assert answer.status_code == 200, answer.text
@@ -135,7 +141,7 @@ def test_groups_are_shared_until_this_process_changes_one(
 
     def is_shared() -> bool:  # unless the stamp has changed between the two
         calls.clear()
-        web.app.state.shared_parts[""]._made.clear()  # of an attempt when the brokers had not answered yet
+        parts_of(web)._made.clear()  # of an attempt when the brokers had not answered yet
         texts = [live(readers[name], address) for name in ("shared-vera", "shared-viktor")]
         return all('<td class="num">5</td>' in text for text in texts) and len(calls) <= 1
 
@@ -158,7 +164,7 @@ def test_a_past_state_is_not_mixed_with_the_present(web: LiveWeb, readers: dict[
 
 
 def test_answers_are_bounded_and_failures_are_not_kept(web: LiveWeb, readers: dict[str, httpx.Client]) -> None:
-    parts: shared_parts.SharedParts = web.app.state.shared_parts[""]
+    parts = parts_of(web)
     for number in range(shared_parts.ANSWERS_MAX + 10):
         live(readers["shared-vera"], f"{LIST}{number}")
     assert len(parts._made) <= shared_parts.ANSWERS_MAX
