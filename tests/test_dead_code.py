@@ -70,13 +70,13 @@ def documented_words() -> set[str]:
 
 def dead_code(*roots: Path) -> list[str]:
     """What vulture finds unused, one line each."""
-    vulture = Vulture(
-        ignore_names=[*CALLED, *template_words(), *documented_words()], ignore_decorators=list(DECORATORS)
-    )
+    vulture = Vulture(ignore_names=[each for each in CALLED if "*" in each], ignore_decorators=list(DECORATORS))
     vulture.scavenge([str(root) for root in roots], exclude=[f"*/{table}" for table in TABLES])
+    used = {*CALLED, *template_words(), *documented_words()}  # not for vulture, which compares one after the other
     return [
         f"{item.filename}:{item.first_lineno} unused {item.typ} '{item.name}'"
         for item in vulture.get_unused_code(min_confidence=60)
+        if item.name not in used
     ]
 
 
