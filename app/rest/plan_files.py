@@ -10,7 +10,7 @@ from app.error_responses import NATIVE
 from app.http.errors import GoneError, NotFoundError
 from app.reports import store
 from app.reports.proposals.formats import ELECT, REASSIGN, ROLLBACK
-from app.rest.reports import ReportId
+from app.rest.reports import FILES_GONE, ReportId
 from app.rest.routing import JsonRoute
 from app.rest.view import NowViewDep
 from app.services import Reader, Services, ServicesDep
@@ -20,7 +20,7 @@ router = APIRouter(
 )
 
 
-@router.get("/reassign.json", response_class=FileResponse)
+@router.get("/reassign.json", response_class=FileResponse, responses=FILES_GONE)
 async def get_reassignment_file(
     _view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId
 ) -> FileResponse:
@@ -28,13 +28,13 @@ async def get_reassignment_file(
     return await _file(services, report_id, REASSIGN)
 
 
-@router.get("/rollback.json", response_class=FileResponse)
+@router.get("/rollback.json", response_class=FileResponse, responses=FILES_GONE)
 async def get_rollback(_view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> FileResponse:
     """Return the assignment before the default plan, in the same format: what undoes the plan."""
     return await _file(services, report_id, ROLLBACK)
 
 
-@router.get("/elect.json", response_class=FileResponse)
+@router.get("/elect.json", response_class=FileResponse, responses=FILES_GONE)
 async def get_elections(_view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> FileResponse:
     """Return the default plan's elections for `kafka-leader-election --path-to-json-file`."""
     return await _file(services, report_id, ELECT)

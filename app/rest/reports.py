@@ -1,7 +1,7 @@
 """Placement reports, in the style of REST v3."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import FileResponse, Response
@@ -36,6 +36,8 @@ from app.services import Reader, ReportEditor, Services, ServicesDep
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE, "reports"], route_class=JsonRoute)
 
 ReportId = Annotated[int, Path(ge=1, le=2**63 - 1)]
+FILES_GONE: Final[dict[int | str, dict[str, Any]]] = {410: {"description": "the files of the report are not kept here"}}
+"""OpenAPI description of what needs the files of a run: the newest runs have them, on the process that ran them."""
 
 
 def _report(
@@ -136,7 +138,7 @@ async def get_report(view: NowViewDep, services: ServicesDep, _caller: Reader, r
 @router.get(
     "/reports/{report_id}/event-log",
     response_class=FileResponse,
-    responses={200: {"content": {"application/octet-stream": {}}}},
+    responses={200: {"content": {"application/octet-stream": {}}}, **FILES_GONE},
 )
 async def get_event_log(_view: NowViewDep, services: ServicesDep, _caller: Reader, report_id: ReportId) -> Response:
     """Return Spark's event log of a run, for Spark's history server. The file name says how it is compressed."""
@@ -147,7 +149,7 @@ async def get_event_log(_view: NowViewDep, services: ServicesDep, _caller: Reade
     return FileResponse(found, media_type="application/octet-stream", filename=found.name)
 
 
-@router.get("/reports/{report_id}/violations", responses={200: {"model": ViolationDataList}})
+@router.get("/reports/{report_id}/violations", responses={200: {"model": ViolationDataList}, **FILES_GONE})
 async def list_violations(
     view: NowViewDep,
     services: ServicesDep,
@@ -175,7 +177,7 @@ async def list_violations(
     return answer({**body, "total": total}, run.image_offset)
 
 
-@router.get("/reports/{report_id}/what-if", responses={200: {"model": WhatIfData}})
+@router.get("/reports/{report_id}/what-if", responses={200: {"model": WhatIfData}, **FILES_GONE})
 async def what_if_lost(
     view: NowViewDep,
     services: ServicesDep,
