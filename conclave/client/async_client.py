@@ -3,21 +3,28 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 import httpx
 
 from conclave.client.asynchronous import AllMethods
 from conclave.client.calls import Call
 from conclave.client.contexts import current_context
-from conclave.client.errors import ApiError, api_error
+from conclave.client.errors import ApiError
 from conclave.client.models import ChangeData
-from conclave.client.session import OFFSET_HEADER, RETRY_SECONDS, TIMEOUT_SECONDS, Attempts, Session
-from conclave.client.watch import READ_TIMEOUT_SECONDS, Watching
+from conclave.client.session import (
+    CLUSTER,
+    OFFSET_HEADER,
+    RETRY_SECONDS,
+    TIMEOUT_SECONDS,
+    TOPIC,
+    Attempts,
+    Session,
+    error_of,
+)
+from conclave.client.watch import Watching
 
 T = TypeVar("T")
-_TOPIC: Final = "/v3/clusters/{cluster_id}/topics/{topic_name}"
-_CLUSTER: Final = "/v3/clusters/{cluster_id}"
 
 
 class AsyncClient(AllMethods):
@@ -73,7 +80,7 @@ class AsyncClient(AllMethods):
 
     async def topic_etag(self, topic_name: str) -> str:
         """Return the entity tag of a topic, for `if_match`. Ask for it before you read the topic."""
-        answer = await self._answer(Call("GET", _TOPIC, {}, path={"topic_name": topic_name}))
+        answer = await self._answer(Call("GET", TOPIC, {}, path={"topic_name": topic_name}))
         return answer.headers["ETag"]
 
     async def watch(self, *, from_offset: int | None = None) -> AsyncIterator[ChangeData]:
@@ -82,30 +89,26 @@ class AsyncClient(AllMethods):
         A lost connection is opened again where it was. Raises GoneError for changes that are no longer kept.
         """
         if from_offset is None:
-            answer = await self._answer(Call("GET", _CLUSTER, {}, waits_for_offset=True))
-            watching = Watching(int(answer.headers[OFFSET_HEADER]))
+            answer = await self._answer(Call("GET", CLUSTER, {}, waits_for_offset=True))
+            after = int(answer.headers[OFFSET_HEADER])
         else:
-            watching = Watching(from_offset - 1)
-        attempts = Attempts(self._session, is_repeatable=True)
+            after = from_offset - 1
+        watching = Watching(self._session, after)
         while True:
             try:
                 async for change in self._stream(watching):
-                    attempts.begin()
                     yield change
             except (httpx.TransportError, ApiError) as error:
-                await asyncio.sleep(attempts.wait_after(error))
+                await asyncio.sleep(watching.wait_after(error))
 
     async def _stream(self, watching: Watching) -> AsyncIterator[ChangeData]:
-        watching.begin()
         await self.choose_cluster()
-        request = self._session.request(
-            Call("GET", f"{_CLUSTER}/metadata/watch", {}, query=watching.query()), self._http
-        )
-        request.extensions["timeout"]["read"] = READ_TIMEOUT_SECONDS
+        request = watching.request(self._http)
         answer = await self._http.send(request, stream=True)
         try:
             if not answer.is_success:
-                raise api_error(f"GET {request.url}", answer.status_code, answer.headers, await answer.aread())
+                await answer.aread()
+                raise error_of(answer)
             async for line in answer.aiter_lines():
                 change = watching.changes_of(line, request)
                 if change is not None:
@@ -129,7 +132,7 @@ class AsyncClient(AllMethods):
                 answer = await self._http.send(request)
                 if answer.is_success:
                     return answer
-                raise api_error(f"{request.method} {request.url}", answer.status_code, answer.headers, answer.content)
+                raise error_of(answer)
             except (httpx.TransportError, ApiError) as error:
                 wait = attempts.wait_after(error)
             await asyncio.sleep(wait)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from conclave.client.calls import Call
-from conclave.client.errors import ApiError, ClusterNotChosenError, UnreachableError
+from conclave.client.errors import ApiError, ClusterNotChosenError, UnreachableError, api_error
 
 T = TypeVar("T")
 RETRY_SECONDS: Final = 30.0
@@ -20,6 +20,8 @@ TIMEOUT_SECONDS: Final = 60.0
 FIRST_DELAY_SECONDS: Final = 0.05
 DELAY_SECONDS_MAX: Final = 2.0
 OFFSET_HEADER: Final = "x-metadata-offset"
+CLUSTER: Final = "/v3/clusters/{cluster_id}"
+TOPIC: Final = f"{CLUSTER}/topics/{{topic_name}}"
 _TRANSIENT: Final = frozenset({502, 503, 504})
 
 
@@ -94,7 +96,7 @@ class Attempts:
         if wait is None or time.monotonic() + wait > self._until:
             if isinstance(error, ApiError):
                 raise error
-            raise UnreachableError(f"{_named(error.request)}: {error or type(error).__name__}") from error
+            raise UnreachableError(f"{named(error.request)}: {error or type(error).__name__}") from error
         return wait
 
     def _wait(self, error: httpx.TransportError | ApiError) -> float | None:
@@ -135,5 +137,11 @@ def _is_hopeless(error: BaseException) -> bool:
     return False
 
 
-def _named(request: httpx.Request) -> str:
+def named(request: httpx.Request) -> str:
+    """Return how errors name a request."""
     return f"{request.method} {request.url}"
+
+
+def error_of(answer: httpx.Response) -> ApiError:
+    """Return the error of an answer that has been read."""
+    return api_error(named(answer.request), answer.status_code, answer.headers, answer.content)

@@ -4,7 +4,9 @@ import asyncio
 import datetime as dt
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import update
@@ -12,7 +14,7 @@ from sqlalchemy.orm import Session as DatabaseSession
 
 from app.db.base import utc_now
 from app.db.models import ApiToken
-from app.rest import idempotency
+from app.rest import idempotency, records
 from conclave.client import (
     AsyncClient,
     BadRequestError,
@@ -27,6 +29,7 @@ from conclave.client import (
     UnauthorizedError,
     UnprocessableError,
     UnreachableError,
+    session,
 )
 from conclave.client.contexts import Context, ContextError, Contexts, save_contexts
 from conclave.client.models import AlterEntry, AlterTopicEntry, ConfigToCreate, DryRunData, PartitionData
@@ -34,6 +37,7 @@ from conclave.kafka import ErrorCode
 from tests.app.live import ADMIN_TOKEN, LiveWeb
 from tests.app.rest.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.docs.markdown import DOCS, fenced
+from tests.interop.kafka import PATIENCE_S, wait_until
 
 _numbers = itertools.count()
 EXAMPLES = fenced((DOCS / "rest-client.md").read_text(), "python")
@@ -215,6 +219,24 @@ def test_a_watch_resumes_behind_the_last_change(proxy: FaultyProxy, through: Cli
     wanted = [each.offset for each in client.list_changes(from_offset=seen[0]) if each.offset <= seen[-1]]
     assert seen == wanted
     assert proxy.faults == type(proxy.faults)()
+
+
+def test_a_watch_that_was_open_for_long_resumes_too(
+    proxy: FaultyProxy, through: Client, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_name()
+    client.create_topic(topic_name=new_name())
+    assert client.metadata_offset is not None
+    monkeypatch.setattr(records, "HEARTBEAT_SECONDS", 0.01)
+    an_hour_per_request = SimpleNamespace(monotonic=lambda: 3_600.0 * len(proxy.heads))
+    monkeypatch.setattr(session, "time", an_hour_per_request)
+    proxy.faults.append(1_000)
+    with ThreadPoolExecutor(1) as pool:
+        watching = through.watch(from_offset=client.metadata_offset + 1)
+        seen = pool.submit(lambda: any(f"topic {name}: created" in change.lines for change in watching))
+        wait_until(lambda: len(proxy.heads) == 2 or seen.done(), PATIENCE_S, "the watch is resumed", 0.01)
+        client.create_topic(topic_name=name)
+        assert seen.result(PATIENCE_S)
 
 
 def test_the_client_for_asyncio_does_the_same(web: LiveWeb, proxy: FaultyProxy) -> None:
