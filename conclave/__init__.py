@@ -1,1 +1,1 @@
-"""Conclave for other programs: Kafka clients (`kafka`), the REST client (`client`) and the test kit (`testing`)."""
+"""Conclave for other programs: Kafka clients (`kafka`), the REST client (`client`), its contexts (`contexts`) and the test kit (`testing`)."""

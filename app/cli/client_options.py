@@ -6,14 +6,11 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import typer
 
-from app.cli.rest_admin import RestAdmin
 from app.cli.web_process import WebError, chosen_address
-from conclave.client.async_client import AsyncClient
-from conclave.client.errors import ConclaveError
 from kraft_core.clients.admin.kafka_admin_client import ADMIN_CONFIGS, Admin
 from kraft_core.configs.config_def import ConfigDef, ConfigException
 from kraft_core.protocol.errors import KafkaError
@@ -21,13 +18,15 @@ from kraft_core.security.client_properties import load_client_properties
 from kraft_core.security.config_providers import PREFIX as PROVIDERS
 from kraft_core.security.properties import SecurityConfigError
 
+if TYPE_CHECKING:  # imported where it is made, since an HTTP client takes long to import
+    from app.cli.rest_admin import RestAdmin
+
 RETRY_SECONDS: Final = 5.0
 """For how long a call over REST is repeated."""
 API_TIMEOUT_MS: Final = 15_000
 """default.api.timeout.ms of commands: people wait for them."""
 
-
-AnyAdmin = Admin | RestAdmin
+AnyAdmin: TypeAlias = "Admin | RestAdmin"
 """What commands ask: the brokers, or a web process."""
 
 
@@ -42,7 +41,7 @@ class Web:
     @property
     def is_given(self) -> bool:
         """Whether any of them was given."""
-        return not self.url is self.token is self.context is None
+        return any(each is not None for each in (self.url, self.token, self.context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,10 @@ def with_admin(options: ClientOptions, work: Callable[[AnyAdmin], Awaitable[int]
 def _with_web(options: ClientOptions, work: Callable[[AnyAdmin], Awaitable[int]]) -> int:
     if options.command_config is not None:
         raise typer.BadParameter("it is for --bootstrap", param_hint="--command-config")
+    from app.cli.rest_admin import RestAdmin
+    from conclave.client.async_client import AsyncClient
+    from conclave.client.errors import ConclaveError
+
     web = options.web
     url, token = chosen_address(web.url, web.token, web.context)
 

@@ -28,7 +28,7 @@ def context_add(
     The address and the token are tried first. A context of this name is replaced.
     """
     from app.cli.web_process import WebProcess
-    from conclave.client.contexts import NAME, Context, load_contexts, save_contexts
+    from conclave.contexts import NAME, Context, load_contexts, save_contexts
 
     if NAME.fullmatch(name) is None:
         raise typer.BadParameter(f"'{name}': 1 to 64 letters, digits, '.', '_' and '-'", param_hint="NAME")
@@ -49,7 +49,7 @@ def context_add(
 def context_list(*, as_json: JsonOption = False) -> None:
     """List the contexts, without their tokens."""
     from app.cli.client_options import print_json, print_table
-    from conclave.client.contexts import load_contexts
+    from conclave.contexts import load_contexts
 
     contexts = load_contexts()
     kept = sorted(contexts.by_name.values(), key=lambda each: each.name)
@@ -63,7 +63,7 @@ def context_list(*, as_json: JsonOption = False) -> None:
 @context.command("use")
 def context_use(name: ContextName) -> None:
     """Make a context the current one."""
-    from conclave.client.contexts import load_contexts, save_contexts
+    from conclave.contexts import load_contexts, save_contexts
 
     contexts = load_contexts()
     chosen = contexts.get(name)
@@ -74,7 +74,7 @@ def context_use(name: ContextName) -> None:
 @context.command("delete")
 def context_delete(name: ContextName) -> None:
     """Delete a context with its token. The token itself stays valid until it expires or is revoked."""
-    from conclave.client.contexts import load_contexts, save_contexts
+    from conclave.contexts import load_contexts, save_contexts
 
     contexts = load_contexts()
     contexts.get(name)

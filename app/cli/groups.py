@@ -15,9 +15,9 @@ from app.cli.client_options import (
     report_failures,
     with_admin,
 )
-from app.cli.rest_admin import RestAdmin
 from kraft_core.clients.admin.group_lag import PartitionLag, group_lags
 from kraft_core.clients.admin.groups import GroupDescription, MemberDescription
+from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.clients.client_metadata import TopicPartition
 from kraft_core.protocol.errors import KafkaError
 
@@ -68,7 +68,7 @@ def describe_groups(options: ClientOptions, ids: Collection[str], *, members: bo
         all_ids = [group.group_id for groups in listed.values() if isinstance(groups, tuple) for group in groups]
         described = await admin.describe_consumer_groups(ids or sorted(all_ids))
         groups = list(described.succeeded.values())
-        lags = await (admin.group_lags(groups) if isinstance(admin, RestAdmin) else group_lags(admin, groups))
+        lags = await (group_lags(admin, groups) if isinstance(admin, Admin) else admin.group_lags(groups))
         failed = {
             **described.failed,
             **{group_id: lag for group_id, lag in lags.items() if isinstance(lag, KafkaError)},

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import typer
 
 from app.cli.client_options import AnyAdmin, ClientOptions, print_json, print_table, report_failures, with_admin
-from app.cli.rest_admin import RestAdmin
+from kraft_core.clients.admin.kafka_admin_client import Admin
 from kraft_core.clients.admin.offset_reset import (
     OffsetReset,
     Scenario,
@@ -65,7 +65,7 @@ def reset_group(options: ClientOptions, wanted: ResetOptions) -> int:
     named = _named_partitions(wanted, scenario)
 
     async def work(admin: AnyAdmin) -> int:
-        if isinstance(admin, RestAdmin):
+        if not isinstance(admin, Admin):
             partitions = None if wanted.all_topics else named
             moved, refused = await admin.reset_offsets(
                 wanted.group_id, _rest_scenario(wanted), partitions, validate_only=options.dry_run

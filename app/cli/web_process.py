@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import typer
 
-from conclave.client.contexts import load_contexts
+from conclave.contexts import load_contexts
 
 TIMEOUT_SECONDS: Final = 30
 DEFAULT_URL: Final = "http://127.0.0.1:8080"

@@ -6,7 +6,6 @@ The methods and models are made from the OpenAPI document of the same version (`
 from conclave.client import models
 from conclave.client.async_client import AsyncClient
 from conclave.client.blocking_client import Client
-from conclave.client.contexts import ContextError
 from conclave.client.errors import (
     ApiError,
     BadRequestError,
@@ -28,6 +27,7 @@ from conclave.client.errors import (
     UnreachableError,
 )
 from conclave.client.pages import AsyncPages, Pages
+from conclave.contexts import ContextError
 
 __all__ = [
     "ApiError",

@@ -9,7 +9,6 @@ import httpx
 
 from conclave.client.blocking import AllMethods
 from conclave.client.calls import Call
-from conclave.client.contexts import current_context
 from conclave.client.errors import ApiError
 from conclave.client.models import ChangeData
 from conclave.client.session import (
@@ -23,6 +22,7 @@ from conclave.client.session import (
     error_of,
 )
 from conclave.client.watch import Watching
+from conclave.contexts import current_context
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from app.cli import rest_admin
 from conclave.client import Client
-from conclave.client.contexts import Context, Contexts, save_contexts
 from conclave.client.models import PartitionsOfTopic
+from conclave.contexts import Context, Contexts, save_contexts
 from tests.app.cli.in_process import Outcome, conclave
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb
 from tests.interop.kafka import PATIENCE_S, wait_until

@@ -31,8 +31,8 @@ from conclave.client import (
     UnreachableError,
     session,
 )
-from conclave.client.contexts import Context, ContextError, Contexts, save_contexts
 from conclave.client.models import AlterEntry, AlterTopicEntry, ConfigToCreate, DryRunData, PartitionData
+from conclave.contexts import Context, ContextError, Contexts, save_contexts
 from conclave.kafka import ErrorCode
 from tests.app.live import ADMIN_TOKEN, LiveWeb
 from tests.app.rest.faulty_proxy import FaultyProxy, faulty_proxy
