@@ -39,13 +39,13 @@ def list_topics(options: ClientOptions, *, internal: bool) -> int:
     async def work(admin: AnyAdmin) -> int:
         names = await admin.list_topics(list_internal=internal)
         described = await admin.describe_topics(names)
-        topics = list(described.succeeded.values())
+        topics = [_summary(topic) for topic in described.succeeded.values()]
         if options.as_json:
-            print_json([_summary(topic) for topic in topics])
+            print_json(topics)
         else:
             print_table(
                 ("TOPIC", "PARTITIONS", "REPLICAS", "UNDER-REPLICATED", "LEADERLESS", "ID"),
-                [tuple(_summary(topic)[key] for key in _COLUMNS) for topic in topics],
+                [[topic[key] for key in _COLUMNS] for topic in topics],
             )
         return report_failures("topic", described.failed)
 
