@@ -1,4 +1,4 @@
-"""A proxy between a client and the web process that loses requests and answers as it is told."""
+"""A proxy between a client and the web process that loses or cuts the answers which a test names."""
 
 import socket
 import threading
