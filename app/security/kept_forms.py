@@ -9,24 +9,21 @@ never as confirmed, and without passwords.
 import datetime as dt
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db.database import Database
 from app.db.models import KeptForm
+from app.security.sealing import seal, unseal
 from app.security.secrets import digest
 
 LIFETIME: Final = dt.timedelta(minutes=15)
 FORMS_MAX: Final = 200
-NONCE_BYTES: Final = 12
 LEFT_OUT: Final = ("csrf_token", "confirmed", "present", "code", "sealed")
 """Fields that are never kept; the last three are the present password, a code and a new secret of a second factor."""
 NEVER_KEPT: Final = "password"
@@ -75,19 +72,17 @@ def _load(session: OrmSession, name: str, now: dt.datetime) -> bytes | None:
     ).one_or_none()
 
 
-def _cipher(key: str) -> AESGCM:
-    return AESGCM(hashlib.sha256(f"kept form\0{key}".encode()).digest())
+def _cipher_key(key: str) -> bytes:
+    return hashlib.sha256(f"kept form\0{key}".encode()).digest()
 
 
 def _sealed(key: str, form: Form) -> bytes:
-    nonce = secrets.token_bytes(NONCE_BYTES)
-    return nonce + _cipher(key).encrypt(nonce, json.dumps([form.address, form.fields]).encode(), None)
+    return seal(_cipher_key(key), json.dumps([form.address, form.fields]).encode())
 
 
 def _opened(key: str, sealed: bytes) -> Form | None:
-    try:
-        text = _cipher(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
-    except InvalidTag:
+    text = unseal(_cipher_key(key), sealed)
+    if text is None:
         return None
     address, fields = json.loads(text)
     return Form(address, [(name, value) for name, value in fields])
