@@ -1,9 +1,9 @@
-"""Forms that arrive after their session has ended, kept for the time of a login so that nothing typed is lost.
+"""Forms that arrive after their session has ended, kept for a few minutes so that the input is not lost.
 
-A form is kept only if it carries the CSRF token of the session whose cookie came with it, so it was made for somebody
-who was logged in here. There is one per session. The browser gets a key as a cookie; the database has the form sealed
-with that key, and only the key's digest. After a login the form is shown again, and sent only by the user's click:
-never as confirmed, and without passwords.
+A form is kept only with the CSRF token of the session whose cookie was sent with it, so a logged-in user had loaded it.
+There is one per session. The browser gets a key as a cookie; the database has the form encrypted with that key, and the
+digest of the key. After a login the form is shown again, and sent only by the user's click: never as confirmed, and
+without passwords.
 """
 
 import datetime as dt
@@ -52,7 +52,7 @@ class KeptForms:
         await self._database.write(_store, digest(key), _sealed(key, Form(address, kept)), self._clock())
 
     async def find(self, key: str) -> Form | None:
-        """Return the form under a key, None when there is none or its time is over."""
+        """Return the form under a key, None when there is none or it has expired."""
         sealed = await self._database.read(_load, digest(key), self._clock())
         return None if sealed is None else _opened(key, sealed)
 

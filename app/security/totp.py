@@ -29,7 +29,7 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def step_of(secret: bytes, code: str, now: float, last_step: int) -> int | None:
-    """Return the step of a code, None for a wrong one. One step of another clock is allowed, and no used step again."""
+    """Return the step of a code, None for a wrong or used one. The clocks may differ by one step."""
     present = int(now) // STEP_SECONDS
     fitting = [step for step in (present - 1, present, present + 1) if same(code, code_at(secret, step))]
     return next((step for step in fitting if step > last_step), None)
