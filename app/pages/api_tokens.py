@@ -75,13 +75,14 @@ async def add_token(
     days: Annotated[str, Form()] = "",
 ) -> Response:
     """Create an API token and return the page with its secret."""
-    return await tokens_page(request, **await made_token(request, caller, name, role, scopes, days))
+    secret, label = await made_token(request, caller, name, role, scopes, days)
+    return await tokens_page(request, secret=secret, secret_label=label)
 
 
 async def made_token(
     request: Request, caller: Caller, name: str, role: str, scopes: list[str] | None, days: str
-) -> dict[str, str]:
-    """Create a token from a form and return the fields of the view that shows its secret. Raises AccountError."""
+) -> tuple[str, str]:
+    """Create a token from a form and return its secret, and the label to show with it. Raises AccountError."""
     made, text = await services_of(request).security.add_token(
         caller.principal,
         name=name.strip(),
@@ -90,7 +91,7 @@ async def made_token(
         expires_at=_expiry_of(days),
         info=caller.info,
     )
-    return {"secret": text, "secret_label": phrase("API token %(name)s.", name=made.name)}
+    return text, phrase("API token %(name)s.", name=made.name)
 
 
 @router.post("/{name}/revoke")

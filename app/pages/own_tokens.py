@@ -50,10 +50,10 @@ async def add_own_token(
     """Create a token of the user, with no more rights than the user has, and return the page with its secret."""
     require_user(caller)
     try:
-        made = await made_token(request, caller, name, role, scopes, days)
+        secret, label = await made_token(request, caller, name, role, scopes, days)
     except AccountError as refused:
         return await _page(request, caller, FORM_REFUSED, refused=refused.message, name=name)
-    return await _page(request, caller, **made)
+    return await _page(request, caller, secret=secret, secret_label=label)
 
 
 @router.post("/{name}/revoke")
