@@ -75,7 +75,12 @@ def _json_rows(text: str) -> Iterable[tuple[int, Mapping[str, str]]]:
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise _UnreadableError(number, phrase("This is no JSON object."))
-        yield number, {str(name): value if isinstance(value, str) else "" for name, value in entry.items()}
+        row = {str(name): value if isinstance(value, str) else "" for name, value in entry.items()}
+        try:
+            "".join(row.values()).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise _UnreadableError(number, phrase("This is not valid JSON.")) from None
+        yield number, row
 
 
 def _csv_rows(text: str) -> Iterable[tuple[int, Mapping[str, str]]]:
