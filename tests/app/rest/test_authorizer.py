@@ -179,6 +179,10 @@ def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
     assert (done.code, done.output.splitlines()[-1]) == (0, "Created 2; 3 existed.")
     html = {"Accept": "text/html"}
     form = {"preset": "streams", "principal": "User:app", "application_id": "sums", "write_topics": "totals,\nmore"}
+    many = web.client.post(
+        "/rights/applications", data={**form, "write_topics": " ".join(map(str, range(400)))}, headers=html
+    )
+    assert (many.status_code, "There are more than 1000 ACLs." in many.text) == (400, True)
     preview = BeautifulSoup(web.client.post("/rights/applications", data=form, headers=html).text, "html.parser")
     rows = [cell.get_text() for cell in preview.select(".what tbody td")]
     assert (len(rows) // 3, rows.count("none"), rows.count("exists")) == (8, 8, 8)
