@@ -5,16 +5,9 @@ import json
 import pytest
 
 from app.cluster.acl_files import ACLS_MAX, ERRORS_MAX, read_acls
+from app.rest.examples import EXAMPLES
 
-ROW = {
-    "resource_type": "TOPIC",
-    "resource_name": "orders",
-    "pattern_type": "LITERAL",
-    "principal": "User:alice",
-    "host": "*",
-    "operation": "READ",
-    "permission": "ALLOW",
-}
+ROW = EXAMPLES["create_acl"]
 HEADER = ",".join(ROW)
 LINE = ",".join(ROW.values())
 

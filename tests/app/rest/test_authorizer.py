@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from bs4 import BeautifulSoup
 
+from app.rest.examples import EXAMPLES
 from app.rest.schemas.acls import AclDataList, DeletedAclsData
 from app.rest.schemas.base import DryRunData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
@@ -18,15 +19,7 @@ from tests.app.live import ADMIN_TOKEN, LiveWeb, running_web
 from tests.interop import kafka
 from tests.security.secure_quorum import SecureQuorum, secure_quorum, wait_for_voters
 
-ACL = {
-    "resource_type": "TOPIC",
-    "resource_name": "orders",
-    "pattern_type": "LITERAL",
-    "principal": "User:alice",
-    "host": "*",
-    "operation": "READ",
-    "permission": "ALLOW",
-}
+ACL = EXAMPLES["create_acl"]
 
 
 @pytest.fixture(scope="module")
