@@ -6,22 +6,23 @@ secret is the text of a public key.
 
 import base64
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from joserfc import jws
-from joserfc.errors import BadSignatureError, JoseError
+from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
 
 from app.security.secrets import same
+from app.security.text import plain_text
 from app.texts import phrase
 
 SKEW_SECONDS: Final = 60
 SUBJECT_MAX: Final = 255
 RSA_BITS_MIN: Final = 2_048
 KEYS_MAX: Final = 100
+TIME_MAX: Final = 1 << 53  # seconds that a float holds exactly
 TOKEN_CHARACTERS_MAX: Final = 64 << 10
 ALGORITHMS: Final[Mapping[str, type[Key]]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), RSAKey),
@@ -65,7 +66,7 @@ def signing_keys(document: Any) -> list[Key]:
     return found
 
 
-_KINDS: Final = frozenset(kind.key_type for kind in ALGORITHMS.values())
+_KINDS: Final = tuple({kind.key_type for kind in ALGORITHMS.values()})  # compared with values of any type
 
 
 def checked_claims(text: str, keys: Sequence[Key], expected: Expected, now: float) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def checked_claims(text: str, keys: Sequence[Key], expected: Expected, now: floa
     if not isinstance(nonce, str) or not same(nonce, expected.nonce):
         raise IdTokenError(phrase("its token is of another login"))
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX or "\0" in subject:
+    if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX or subject != plain_text(subject):
         raise IdTokenError(phrase("its token names no user"))
     return claims
 
@@ -107,10 +108,8 @@ def _signed_claims(text: str, keys: Sequence[Key]) -> dict[str, Any]:
         try:
             content = jws.deserialize_compact(text, key, registry=_REGISTRY).payload
             claims = json.loads(content)
-        except BadSignatureError:
+        except (JoseError, TypeError, ValueError, RecursionError):  # a key of another curve is an error too
             continue
-        except (JoseError, TypeError, ValueError, RecursionError):
-            break
         if isinstance(claims, dict):
             return claims
     raise IdTokenError(phrase("its token has a wrong signature"))
@@ -133,12 +132,12 @@ def _check_audience(claims: Mapping[str, Any], client_id: str) -> None:
     audience = claims.get("aud")
     named = audience if isinstance(audience, list) else [audience]
     party = claims.get("azp")
-    if client_id not in named or (party is None and len(named) > 1) or party not in {None, client_id}:
+    if client_id not in named or (party is None and len(named) > 1) or party not in (None, client_id):
         raise IdTokenError(phrase("its token is for another application"))
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < TIME_MAX:
         raise IdTokenError(phrase("its token has no valid %(claim)s", claim=name))
     return value

@@ -28,6 +28,7 @@ from app.security.recorder import RequestInfo
 from app.security.roles import ANONYMOUS, Role
 from app.security.secrets import new_token, same
 from app.security.service import SOURCE_FACTOR, Security, too_many
+from app.security.text import plain_text
 from app.texts import phrase
 
 log = structlog.get_logger(__name__)
@@ -143,7 +144,7 @@ class OidcLogins:
             message = phrase(
                 "You are logged in at the login service as %(name)s, and none of your groups has a role here. Ask an "
                 "administrator of Conclave.",
-                name=name,
+                name=plain_text(name),
             )
             raise ForbiddenError(message, code="login-refused")
         try:

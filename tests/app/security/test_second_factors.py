@@ -150,6 +150,17 @@ def test_turning_it_on_shows_the_same_secret_after_a_wrong_code_and_ends_other_s
     assert client.get("/v3/clusters").status_code == 503
 
 
+def test_a_user_without_a_role_of_its_own_sets_one_up(plain: LiveWeb) -> None:
+    add_user(plain, "nils", "none")
+    client = login(plain, "nils")
+    form = {"csrf_token": csrf_of(client.get("/account", headers=FORM).text), "present": PASSWORD, "code": "000000"}
+    assert client.post("/account/second-factor/start", data=form, headers=FORM).status_code == 200
+    for path in ("on", "codes", "off"):
+        answer = client.post(f"/account/second-factor/{path}", data=form, headers=FORM)
+        assert answer.status_code == 422, "the form is read, and its content refused"
+    assert client.get("/kept-form", headers=FORM).status_code == 200, "so a form kept in a granted cluster is found"
+
+
 def test_wrong_codes_are_limited(plain: LiveWeb, clock: Clock) -> None:
     client, secret, _ = set_up(plain, clock, "vera")
     post(client, "/logout")
