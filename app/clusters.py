@@ -182,7 +182,8 @@ def _lake_keeper(settings: Settings, database: Database, cluster: Cluster) -> La
     return LakeKeeper(database, chosen, source)
 
 
-async def _start(services: Services, startup: Startup) -> None:
+async def start_services(services: Services, startup: Startup) -> None:
+    """Start all parts for one cluster, however long the database takes."""
     services.cluster.start()
     await startup.retried(services.reports.start)
     await startup.retried(services.schedules.start)
@@ -192,7 +193,7 @@ async def _start(services: Services, startup: Startup) -> None:
         services.lake.start()
 
 
-async def _stop(services: Services) -> None:
+async def stop_services(services: Services) -> None:
     """Stop all parts, including those that were never started."""
     if services.lake is not None:
         await services.lake.stop()
@@ -204,11 +205,20 @@ async def _stop(services: Services) -> None:
     await services.cluster.stop()
 
 
-class Clusters:
-    """The services of each cluster, from `start` to `stop`."""
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """An added cluster that cannot be started, and why: its file of client properties is gone or wrong."""
 
-    def __init__(self, settings: Settings, database: Database, security: Security, url: str) -> None:
+    spec: ClusterSpec
+    trouble: str
+
+
+class Clusters:
+    """The services of each cluster, from `start` to `stop`. `not_started` are those that have none, by key."""
+
+    def __init__(self, settings: Settings, database: Database, security: Security, url: str, startup: Startup) -> None:
         self._settings = settings
+        self._startup = startup
         self._shared = Shared(
             database,
             security,
@@ -219,26 +229,20 @@ class Clusters:
             asyncio.Semaphore(1),
         )
         self.home = make_services(settings, "", self._shared)
+        self.not_started: dict[str, NotStarted] = {}
         self._others: dict[str, tuple[ClusterSpec, Services]] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._following: asyncio.Task[None] | None = None
         self._changes = asyncio.Lock()
         self._is_stopping = False
-        self.actions = ClusterActions(
-            settings,
-            database,
-            security,
-            lambda: {each.key: each.cluster.cluster_id for each in self.all()},
-            self.follow,
-        )
+        self.actions = ClusterActions(settings, database, security, self._ids, self.follow)
 
     # the life of the clusters
 
-    async def start(self, startup: Startup) -> None:
+    async def start(self) -> None:
         """Start the cluster of the settings, then the added ones, of which none delays another."""
-        await _start(self.home, startup)
-        self._startup = startup
-        await startup.retried(self.follow)
+        await start_services(self.home, self._startup)
+        await self._startup.retried(self.follow)
         self._following = asyncio.create_task(self._follow_forever(), name="clusters")
 
     async def _follow_forever(self) -> None:
@@ -248,14 +252,21 @@ class Clusters:
                 await self.follow()
 
     async def follow(self) -> None:
-        """Start, change and stop the added clusters as the table says."""
+        """Start, change and stop the added clusters as the table says. Another name or colour stops nothing."""
         async with self._changes:
             wanted = {each.key: (spec_of(each), each.cluster_id) for each in await self._shared.database.read(clusters)}
-            for key in [key for key, (spec, _) in self._others.items() if key not in wanted or wanted[key][0] != spec]:
-                folder = self._others[key][1].settings.data_dir
-                await self._end(key)
-                if key not in wanted:
-                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            for key, (spec, services) in list(self._others.items()):
+                new = wanted.get(key)
+                if new is None or _place(new[0]) != _place(spec):
+                    await self._end(key)
+                elif new[0] != spec:
+                    settings = services.settings.model_copy(
+                        update={"cluster_name": new[0].name, "cluster_color": new[0].color}
+                    )
+                    self._others[key] = new[0], replace(services, settings=settings)
+                if new is None:
+                    await asyncio.to_thread(shutil.rmtree, services.settings.data_dir, ignore_errors=True)
+            self.not_started = {key: each for key, each in self.not_started.items() if key in wanted}
             for key, (spec, cluster_id) in wanted.items():
                 if key not in self._others and not self._is_stopping:
                     self._begin(spec, cluster_id)
@@ -271,15 +282,19 @@ class Clusters:
                 cluster_id=cluster_id,
             )
             services = make_services(settings, spec.key, self._shared)
-        except SettingsError as wrong:  # its file of client properties is gone or wrong: the next look tries again
-            log.warning("cluster_not_started", cluster=spec.key, cause=str(wrong))
+        except SettingsError as wrong:  # the next look tries again
+            found = NotStarted(spec, str(wrong))
+            if self.not_started.get(spec.key) != found:
+                log.warning("cluster_not_started", cluster=spec.key, cause=found.trouble)
+            self.not_started[spec.key] = found
             return
+        self.not_started.pop(spec.key, None)
         self._others[spec.key] = spec, services
         self._starting[spec.key] = asyncio.create_task(self._start(services), name=f"start-{spec.key}")
 
     async def _start(self, services: Services) -> None:
         try:
-            await _start(services, self._startup)
+            await start_services(services, self._startup)
         except Exception:  # the other clusters go on
             log.exception("cluster_start_failed", cluster=services.key)
         else:
@@ -289,8 +304,12 @@ class Clusters:
         services = self._others.pop(key)[1]
         await cancel_tasks(self._starting.pop(key))
         services.cluster.begin_stop()
-        await _stop(services)
-        log.info("cluster_stopped", cluster=key)
+        try:
+            await stop_services(services)
+        except Exception:  # the other clusters are still followed
+            log.exception("cluster_stop_failed", cluster=key)
+        else:
+            log.info("cluster_stopped", cluster=key)
 
     def begin_stop(self) -> None:
         """End the event streams of all clusters so that their connections can close."""
@@ -304,7 +323,7 @@ class Clusters:
         async with self._changes:
             for key in list(self._others):
                 await self._end(key)
-        await _stop(self.home)
+        await stop_services(self.home)
 
     def _ids(self) -> dict[str, str | None]:
         return {each.key: each.cluster.cluster_id for each in self.all()}
@@ -325,7 +344,14 @@ class Clusters:
 
     def of_id(self, cluster_id: str) -> Services | None:
         """Return the services of the cluster with this id, None if no cluster is known to have it."""
-        return next((each for each in self.all() if each.cluster.cluster_id == cluster_id), None)
+        if self.home.cluster.cluster_id == cluster_id:
+            return self.home
+        return next((each for _, each in self._others.values() if each.cluster.cluster_id == cluster_id), None)
+
+
+def _place(spec: ClusterSpec) -> tuple[tuple[str, ...], str]:
+    """Return what a connection to a cluster depends on."""
+    return spec.bootstrap_controllers, spec.command_config
 
 
 def clusters_of(request: Request) -> Clusters:

@@ -75,10 +75,10 @@ def create_app(
     url = settings.public_url or base_url or f"http://{host_port(settings.host, settings.http_port)}"
     database = Database(settings.sqlalchemy_url)
     security = Security(database, settings)
-    clusters = Clusters(settings, database, security, url)
-    metrics = Metrics(lambda: [(each.key, each.cluster, each.upkeep) for each in clusters.all()], database.outage)
     retention = AuditRetention(database, settings.audit_days, settings.audit_rows_max)
     startup = Startup(on_started or (lambda: None))
+    clusters = Clusters(settings, database, security, url, startup)
+    metrics = Metrics(lambda: [(each.key, each.cluster, each.upkeep) for each in clusters.all()], database.outage)
     error_responses = ErrorResponses(
         site.error_page, [route for router in (*api.ROUTERS, *site.ROUTERS) for route in router.routes]
     )
@@ -133,7 +133,7 @@ async def _start(app: FastAPI, security: Security, database: Database, retention
         return security.prepare(url)
 
     app.state.login_link = await startup.open_database(prepare)
-    await clusters.start(startup)
+    await clusters.start()
     retention.start()
 
 

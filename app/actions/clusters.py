@@ -23,6 +23,8 @@ from app.db.database import Database
 from app.db.models import ClusterRecord
 from app.reports.executor.models import PlanRecord
 from app.reports.executor.plan import ACTIVE_STATES
+from app.reports.models import ACTIVE_STATES as ACTIVE_RUNS
+from app.reports.models import ReportRun
 from app.security.service import Security
 from app.texts import phrase
 from kraft_core.protocol.errors import KafkaError
@@ -131,10 +133,12 @@ async def _answer(host: str, port: int, security: ClientSecurity) -> tuple[str, 
 
 
 def _remove(session: Session, key: str) -> None:
-    active = select(PlanRecord.id).where(PlanRecord.cluster == key, PlanRecord.state.in_(ACTIVE_STATES))
-    running = session.scalar(active.limit(1))
-    if running is not None:
-        raise ClusterConflictError(
-            phrase("Plan %(id)s of this cluster is being executed: cancel it first.", id=running)
-        )
+    plans = select(PlanRecord.id).where(PlanRecord.cluster == key, PlanRecord.state.in_(ACTIVE_STATES))
+    if (running := session.scalar(plans.limit(1))) is not None:
+        text = phrase("Plan %(id)s of this cluster is being executed: cancel it first.", id=running)
+        raise ClusterConflictError(text)
+    reports = select(ReportRun.id).where(ReportRun.cluster == key, ReportRun.state.in_(ACTIVE_RUNS))
+    if (running := session.scalar(reports.limit(1))) is not None:
+        text = phrase("Report %(id)s of this cluster is running: wait for it, or cancel it first.", id=running)
+        raise ClusterConflictError(text)
     remove_cluster(session, key)

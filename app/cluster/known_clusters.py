@@ -4,19 +4,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from app.config import ClusterColor
 from app.db.base import OfCluster, utc_now
 from app.db.models import AuditEvent, ClusterRecord
 from app.http.cluster_paths import HOME, KEY
 from app.texts import joined, phrase
 from kraft_core.protocol.host_port import parse_host_port
 
-Color = Literal["grey", "blue", "green", "yellow", "orange", "red", "purple"]
-COLORS: Final[tuple[Color, ...]] = get_args(Color)
+COLORS: Final[tuple[ClusterColor, ...]] = get_args(ClusterColor)
 """Colours that tell clusters apart, on every page of a cluster."""
 ADDRESSES_MAX: Final = 20
 NAME_MAX: Final = 60
@@ -117,6 +117,14 @@ def spec_of(record: ClusterRecord) -> ClusterSpec:
 def clusters(session: Session) -> Sequence[ClusterRecord]:
     """Return all added clusters by name."""
     return session.scalars(select(ClusterRecord).order_by(ClusterRecord.name, ClusterRecord.key)).all()
+
+
+def known_cluster(session: Session, key: str) -> ClusterRecord:
+    """Return the added cluster with this key. Raises UnknownClusterError."""
+    found = session.scalar(select(ClusterRecord).where(ClusterRecord.key == key))
+    if found is None:
+        raise UnknownClusterError(key)
+    return found
 
 
 def put_cluster(

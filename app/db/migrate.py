@@ -29,8 +29,8 @@ def alembic_config() -> Config:
 def upgrade(engine: Engine) -> None:
     """Upgrade the database to the newest revision. Several processes may do so at once.
 
-    SQLite alters a table by making it anew, and dropping the old one would change the rows that refer to it: so its
-    foreign keys are off meanwhile, and checked at the end. Raises ValueError if a row refers to none then.
+    To alter a table, SQLite copies it and drops the old one, which would change or delete the rows that refer to it. So
+    the foreign keys are off during an upgrade, and checked at its end. Raises ValueError if one refers to no row.
     """
     config = alembic_config()
     with engine.connect() as connection, _without_foreign_keys(connection), connection.begin():
@@ -39,7 +39,7 @@ def upgrade(engine: Engine) -> None:
         if connection.dialect.name == "sqlite":
             broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
             if broken:
-                raise ValueError(f"the upgrade would leave rows that refer to none: {broken[:5]}")
+                raise ValueError(f"the upgrade would leave references to missing rows: {broken[:5]}")
 
 
 @contextmanager

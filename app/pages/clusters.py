@@ -9,10 +9,10 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.actions.clusters import ClusterTest
-from app.cluster.known_clusters import COLORS, ClusterError, ClusterSpec, clusters, config_files, spec_of
-from app.clusters import clusters_of
+from app.cluster.known_clusters import COLORS, ClusterError, ClusterSpec, config_files, known_cluster, spec_of
+from app.clusters import NotStarted, clusters_of
 from app.http.cluster_paths import HOME, root_of_key
-from app.http.errors import FORM_REFUSED, NotFoundError
+from app.http.errors import FORM_REFUSED
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render
@@ -47,9 +47,7 @@ class ClusterRow:
     cluster_id: str
     leader: str
     state: str
-    tone: str
     notice: str
-    age_ms: int | None
     brokers: int | None
     topics: int | None
     offline: int | None
@@ -68,13 +66,30 @@ class ClusterRow:
             cluster_id=cluster.cluster_id or "",
             leader=live.leader,
             state=live.state,
-            tone=live.tone,
             notice=cluster.foreign or live.notice,
-            age_ms=live.age_ms,
             brokers=None if totals is None else len(cluster.image.cluster.brokers),
             topics=None if totals is None else len(cluster.image.topics.by_id),
             offline=None if totals is None else totals.offline,
             is_added=bool(services.key),
+        )
+
+    @classmethod
+    def of_not_started(cls, found: NotStarted) -> "ClusterRow":
+        """Return the row of a cluster that cannot be started. Its link leads to its form."""
+        spec = found.spec
+        return cls(
+            key=spec.key,
+            url=f"/clusters/{spec.key}/change",
+            name=spec.name,
+            color=spec.color,
+            cluster_id="",
+            leader="",
+            state="lost",
+            notice=found.trouble,
+            brokers=None,
+            topics=None,
+            offline=None,
+            is_added=True,
         )
 
 
@@ -92,10 +107,13 @@ class ClustersView:
 
 
 def _page(request: Request, given: Mapping[str, str], refused: str = "", *, is_change: bool = False) -> Response:
-    user = principal_of(request)
-    folder = clusters_of(request).home.settings.client_configs_dir
+    user, found = principal_of(request), clusters_of(request)
+    folder = found.home.settings.client_configs_dir
+    rows = [ClusterRow.of(each) for each in found.all() if user.role_in(each.key) >= Role.VIEWER]
+    if user.own_role >= Role.ADMIN:  # the reason names a path of the server
+        rows += [ClusterRow.of_not_started(each) for each in found.not_started.values()]
     view = ClustersView(
-        [ClusterRow.of(each) for each in clusters_of(request).all() if user.role_in(each.key) >= Role.VIEWER],
+        rows,
         COLORS,
         config_files(folder),
         str(folder),
@@ -125,10 +143,7 @@ def _shown(spec: ClusterSpec, field: str) -> str:
 
 
 async def _known(request: Request, key: str) -> ClusterSpec:
-    for record in await services_of(request).database.read(clusters):
-        if record.key == key:
-            return spec_of(record)
-    raise NotFoundError(phrase("There is no cluster '%(key)s'.", key=key[:60]))
+    return spec_of(await services_of(request).database.read(known_cluster, key))
 
 
 @router.get("")
@@ -153,16 +168,19 @@ async def put_cluster(request: Request, caller: Owner) -> Response:
     spec, is_new = read_spec(form), not form.get("is_change")
     before = None if is_new else await _known(request, spec.key)
     actions = clusters_of(request).actions
-    try:
-        tested, _ = await actions.put(caller, spec, is_new=is_new, validate_only=True)
-    except ClusterError as refused:
-        return _page(request, form, refused.message, is_change=not is_new)
+    confirmed, checks = bool(form.get("confirmed")), list[tuple[bool, str]]()
+    if not confirmed:
+        try:
+            tested, _ = await actions.put(caller, spec, is_new=is_new, validate_only=True)
+        except ClusterError as refused:
+            return _page(request, form, refused.message, is_change=not is_new)
+        checks = _checks(tested)
 
-    async def apply() -> Flash:
+    async def apply() -> Flash | Response:
         try:
             await actions.put(caller, spec, is_new=is_new)
         except ClusterError as refused:
-            return Flash("bad", refused.message)
+            return _page(request, form, refused.message, is_change=not is_new)
         return Flash("good", phrase("Cluster %(name)s saved.", name=spec.name))
 
     body = {"name": spec.name, "bootstrap_controllers": list(spec.bootstrap_controllers), "color": spec.color}
@@ -180,7 +198,7 @@ async def put_cluster(request: Request, caller: Owner) -> Response:
             for field, label in LABELS.items()
             if before is None or getattr(before, field) != getattr(spec, field)
         ],
-        checks=_checks(tested),
+        checks=checks,
         consequences=[phrase("Its pages begin with %(address)s.", address=f"{root_of_key(spec.key)}/")],
         fields=[(name, value) for name, value in form.items() if name in {*FIELDS, "is_change"}],
         curl=curl(
@@ -190,7 +208,7 @@ async def put_cluster(request: Request, caller: Owner) -> Response:
             body | ({"command_config": spec.command_config} if spec.command_config else {}),
         ),
     )
-    return await preview_or_apply(request, view, confirmed=bool(form.get("confirmed")), apply=apply)
+    return await preview_or_apply(request, view, confirmed=confirmed, apply=apply)
 
 
 def _checks(tested: ClusterTest) -> list[tuple[bool, str]]:

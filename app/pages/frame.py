@@ -292,7 +292,7 @@ def page_of(request: Request, title: str, active: str = "", *notes: Flash) -> Pa
     live = live_state(services.cluster, subject, getattr(request.state, "stamp", None))
     flash = (*take_flash(request, services.security), *notes)
     user, token = (visitor_of(request), csrf_token_of(request)) if is_known else (None, "")
-    name, *others = [_cluster_name(each) for each in (services, *_other_clusters(request, services))]
+    name, *others = [_cluster_name(each) for each in (services, *_other_clusters(request, services, user))]
     past = past_banner(request)
     is_present = is_known and past is None
     return Page(
@@ -320,9 +320,8 @@ def _cluster_name(services: Services) -> ClusterName:
     )
 
 
-def _other_clusters(request: Request, services: Services) -> list[Services]:
+def _other_clusters(request: Request, services: Services, user: Principal | None) -> list[Services]:
     """Return the clusters beside that of the request that the user may see."""
-    user = visitor_of(request) if hasattr(request.state, "csrf_token") else None
     if user is None:
         return []
     others = [each for each in clusters_of(request).all() if each.key != services.key]

@@ -76,18 +76,16 @@ def finish(run: ReportRun, state: str, reason: str | None, error: str | None, no
 
 
 def finish_run(session: Session, run_id: int, state: str, reason: str | None = None, error: str | None = None) -> bool:
-    """Set the final state of an active run. Returns False when it already has one. Raises LookupError."""
+    """Set the final state of an active run. Returns False when it has one, or was deleted with its cluster."""
     run = session.get(ReportRun, run_id, with_for_update=True)
-    if run is None:
-        raise LookupError(f"report run {run_id}")
-    if run.state not in ACTIVE_STATES:
+    if run is None or run.state not in ACTIVE_STATES:
         return False
     finish(run, state, reason, error, utc_now())
     return True
 
 
 def succeed(session: Session, run_id: int, result: dict[str, Any]) -> bool:
-    """Store the result of an active run. Returns False when another process has ended the run. Raises LookupError."""
+    """Store the result of an active run. Returns False when another process has ended the run."""
     if not finish_run(session, run_id, "succeeded"):
         return False
     run = session.get(ReportRun, run_id)

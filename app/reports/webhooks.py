@@ -108,8 +108,7 @@ def worse_numbers(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[dic
 def store_result(session: Session, run_id: int, result: dict[str, Any], base_url: str, now: dt.datetime) -> bool:
     """Store the result of an active run, and its notification if it is due.
 
-    `base_url` is where users reach the web process. Returns False when another process has ended the run. Raises
-    LookupError.
+    `base_url` is where users reach the web process. Returns False when another process has ended the run.
     """
     if not leases.succeed(session, run_id, result):
         return False

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from app.cluster.known_clusters import ClusterSpec, UnknownClusterError, clusters
+from app.cluster.known_clusters import ClusterSpec, UnknownClusterError, clusters, known_cluster
 from app.clusters import clusters_of
 from app.db.models import ClusterRecord
 from app.error_responses import NATIVE
@@ -43,10 +43,11 @@ def _data(request: Request, record: ClusterRecord) -> dict[str, Any]:
 
 
 async def _record(request: Request, key: str) -> ClusterRecord:
-    for each in await services_of(request).database.read(clusters):
-        if each.key == key and principal_of(request).role_in(key) >= Role.VIEWER:
-            return each
-    raise UnknownClusterError(key)
+    """Return an added cluster that the caller may see. Raises UnknownClusterError."""
+    found = await services_of(request).database.read(known_cluster, key)
+    if principal_of(request).role_in(key) < Role.VIEWER:
+        raise UnknownClusterError(key)
+    return found
 
 
 @router.get("", responses={200: {"model": ClusterConnectionDataList}})

@@ -93,7 +93,7 @@ class Principal:
         return max((self.own_role, *(grant.role for grant in self.grants)))
 
     def role_in(self, key: str) -> Role:
-        """Return the role in a cluster, for all topics. Who may do something with some topics may see the cluster."""
+        """Return the role in a cluster, for all topics. A role for some topics includes viewing the cluster."""
         there = [grant for grant in self.grants if grant.cluster == key]
         return max((self.own_role, *(Role.VIEWER if each.topic_prefix else each.role for each in there)))
 

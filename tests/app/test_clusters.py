@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from app.cli.web_process import WebProcess
+from app.reports import leases, store
 from conclave.client import Client
 from kraft_core.protocol.uuids import uuid_to_text
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, combined_node, running_web
@@ -177,9 +178,14 @@ def test_a_cluster_is_added_changed_and_removed_on_its_page(web: LiveWeb, tmp_pa
         assert 'href="/c/third/">Third &lt;b&gt;</a>' in web.client.get("/clusters").text
         filled = web.client.get("/clusters/third/change").text
         assert third.bootstrap in filled
-        form |= {"name": "Trois", "is_change": "yes", "confirmed": "yes"}
+        form |= {"name": "Trois", "command_config": "plain.properties", "is_change": "yes", "confirmed": "yes"}
+        running = web.app.state.clusters.get("third").cluster
         assert web.client.post("/clusters", data=form).status_code == 303
         assert "Trois" in web.client.get("/c/third/").text
+        assert web.app.state.clusters.get("third").cluster is running, "another name ends no report and no plan"
+        form["command_config"] = ""
+        assert web.client.post("/clusters", data=form).status_code == 303
+        assert web.app.state.clusters.get("third").cluster is not running
         refused = web.client.post("/clusters/third/remove", data={"confirmed": "yes", "typed": "else"})
         assert refused.status_code == 422
         gone = web.client.post("/clusters/third/remove", data={"confirmed": "yes", "typed": "third"})
@@ -187,10 +193,25 @@ def test_a_cluster_is_added_changed_and_removed_on_its_page(web: LiveWeb, tmp_pa
         assert web.client.get("/c/third/", headers={"Accept": "text/html"}).status_code == 404
 
 
+def test_a_cluster_whose_report_runs_is_not_removed(both: LiveWeb) -> None:
+    database = both.app.state.clusters.get("second").database
+    run_id = both.call(database.write(store.create_run, "ann"))
+    refused = both.client.delete("/v3/cluster-connections/second")
+    assert (refused.status_code, f"Report {run_id} of this cluster is running" in refused.text) == (409, True)
+    page = both.client.post("/clusters/second/remove", data={"confirmed": "yes", "typed": "second"})
+    assert (page.status_code, f"Report {run_id} of this cluster is running" in page.text) == (422, True)
+    assert both.call(database.write(leases.finish_run, run_id, "cancelled")) is True
+    assert both.call(database.write(leases.finish_run, run_id + 1_000, "lost")) is False, "a run that was deleted"
+
+
 def test_a_dead_cluster_costs_the_others_nothing(node: CombinedNode, tmp_path: Path) -> None:
     with combined_node(tmp_path / "dying") as dying, running_web(tmp_path, node.bootstrap) as web:
         web.wait_ready()
-        kafka.wait_until(lambda: add(web, "dying", dying).status_code == 200, 60, "it is added", 0.2)
+        config = web.services.settings.client_configs_dir / "gone.properties"
+        config.parent.mkdir()
+        config.write_text("security.protocol=PLAINTEXT\n")
+        added = {"command_config": "gone.properties"}
+        kafka.wait_until(lambda: add(web, "dying", dying, **added).status_code == 200, 60, "it is added", 0.2)
         wait_for(web, "dying")
         dying.process.kill()
 
@@ -202,6 +223,15 @@ def test_a_dead_cluster_costs_the_others_nothing(node: CombinedNode, tmp_path: P
         assert web.client.get("/topics").status_code == 200
         assert web.client.get("/c/dying/topics").status_code == 200, "what was read is still shown, with its age"
         web.stop()
+        config.unlink()
+        with running_web(tmp_path, node.bootstrap) as again:
+            again.wait_ready()
+            kafka.wait_until(lambda: again.app.state.clusters.not_started, 60, "its file is missed", 0.02)
+            page = again.client.get("/clusters").text
+            assert ("gone.properties" in page, 'href="/clusters/dying/change">Cluster dying' in page) == (True, True)
+            assert again.client.get("/topics").status_code == 200
+            config.write_text("security.protocol=PLAINTEXT\n")
+            kafka.wait_until(lambda: not again.app.state.clusters.not_started, 60, "it is started", 0.1)
         with running_web(tmp_path, node.bootstrap) as again:  # with the dead cluster in its table
             again.wait_ready()
             kafka.wait_until(lambda: again.app.state.clusters.get("dying") is not None, 60, "it is followed", 0.02)

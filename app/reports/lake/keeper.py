@@ -66,7 +66,6 @@ class LakeKeeper:
         self._settings = settings
         self._source = source
         self._holder = secrets.token_hex(16)
-        self._lake = ""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -82,16 +81,17 @@ class LakeKeeper:
         while True:
             source = self._source()
             try:
-                if source is not None:
-                    self._lake = lake_key(self._settings.location, source.cluster_id)
-                    if await self._take_lease():
-                        await self._append(source)
+                if source is not None and await self._take_lease(source):
+                    await self._append(source)
             except (OSError, SQLAlchemyError) as error:
                 log.warning("lake_not_written", lake=self._settings.location, cause=str(error))
             await asyncio.sleep(self._settings.interval_seconds)
 
-    async def _take_lease(self) -> bool:
-        return await self._database.write(take_lease, self._lake, self._holder, utc_now())
+    def _lake(self, source: Source) -> str:
+        return lake_key(self._settings.location, source.cluster_id)
+
+    async def _take_lease(self, source: Source) -> bool:
+        return await self._database.write(take_lease, self._lake(source), self._holder, utc_now())
 
     async def _append(self, source: Source) -> None:
         """Run the writer once while the lease can be extended; kill it otherwise."""
@@ -110,7 +110,7 @@ class LakeKeeper:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(child.wait(), RENEW_SECONDS)
                     break
-                if not await self._take_lease():
+                if not await self._take_lease(source):
                     raise OSError("another web process has taken the lease of the lake")
             lines = (await output)[-OUTPUT_BYTES_MAX:].decode(errors="replace").strip()
             if child.returncode or lines:
@@ -126,7 +126,7 @@ class LakeKeeper:
                 await child.wait()
             await cancel_tasks(output)
             with contextlib.suppress(SQLAlchemyError):  # then it expires
-                await self._database.write(release_lease, self._lake, self._holder)
+                await self._database.write(release_lease, self._lake(source), self._holder)
 
     def _command(self, source: Source) -> list[str]:
         settings = self._settings

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.cluster.known_clusters import ADDRESSES_MAX, COLORS, NAME_MAX, Color
+from app.cluster.known_clusters import ADDRESSES_MAX, COLORS, NAME_MAX
+from app.config import ClusterColor
 from app.rest.schemas.base import ChangeBody, ListOf, Metadata, Related, Validated
 
 
@@ -18,7 +19,7 @@ class ClusterConnectionBody(ChangeBody):
     name: str = Field(max_length=NAME_MAX)
     bootstrap_controllers: list[Annotated[str, StringConstraints(max_length=300)]] = Field(max_length=ADDRESSES_MAX)
     command_config: str | None = Field(default=None, max_length=255)
-    color: Color = COLORS[0]
+    color: ClusterColor = COLORS[0]
 
 
 class ClusterConnectionData(Validated):
@@ -31,7 +32,7 @@ class ClusterConnectionData(Validated):
     cluster_id: str
     bootstrap_controllers: list[str]
     command_config: str | None
-    color: Color
+    color: ClusterColor
     changed_by: str
     changed_at: str
     cluster: Related

@@ -15,6 +15,7 @@ from app.security.roles import Grant, Principal, Role
 from app.services import Requires
 from tests.app.live import CombinedNode, LiveWeb, combined_node
 from tests.app.security.test_logins import FORM, add_user, login, session_token
+from tests.app.test_clusters import add, remove, wait_for
 from tests.interop import kafka
 
 OPEN = {
@@ -84,19 +85,12 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CombinedNode]:
 
 @pytest.fixture(scope="module")
 def both(web: LiveWeb, second: CombinedNode) -> Iterator[LiveWeb]:
-    body = {"name": "Granted", "bootstrap_controllers": [second.bootstrap]}
-    url = "/v3/cluster-connections/granted"
-    kafka.wait_until(lambda: web.client.put(url, json=body).status_code == 200, 60, "the cluster is added", 0.2)
     kafka.wait_until(
-        lambda: (
-            (found := web.app.state.clusters.get("granted")) is not None and 1 in found.cluster.image.cluster.brokers
-        ),
-        60,
-        "the cluster is read",
-        0.02,
+        lambda: add(web, "granted", second, name="Granted").status_code == 200, 60, "the cluster is added", 0.2
     )
+    wait_for(web, "granted")
     yield web
-    assert web.client.delete(url).status_code == 204
+    remove(web, "granted")
 
 
 def user(web: LiveWeb, name: str, own: str, *grants: tuple[str, str, str]) -> tuple[httpx.Client, str]:
