@@ -1,1 +1,4 @@
-"""Conclave for other programs: Kafka clients (`kafka`), the REST client (`client`), its contexts (`contexts`) and the test kit (`testing`)."""
+"""Conclave for other programs.
+
+`kafka` has the Kafka clients, `client` the REST client, `contexts` its saved addresses and tokens, `testing` the test kit.
+"""
