@@ -1,6 +1,7 @@
 """ACLs and delegation tokens through REST, on a controller with an authorizer; and a user with few rights."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,18 @@ def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: Li
     now = listed(web)
     assert (first in now, second in now, other in now, len(now)) == (True, True, False, count + 2)
     assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [first, second]}).status_code == 200
+    assert listed(web) == before
+
+
+def test_an_import_deletes_all_others_in_one_change(web: LiveWeb) -> None:
+    before = listed(web)
+    made = [{**ACL, "principal": "User:imported", "resource_name": name} for name in ("kept", "first", "second")]
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": made}).status_code == 204
+    form = {"text": json.dumps([*before, made[0]]), "remove": "yes", "confirmed": "yes", "typed": "2"}
+    assert web.client.post("/rights/import", data=form, headers={"Accept": "text/html"}).status_code == 303
+    (event,) = web.client.get("/v3/audit?action=acls.delete&page_size=1").json()["data"]
+    assert all(f"resourceName={name}," in str(event["detail"]["acls"]) for name in ("first", "second"))
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": made[:1]}).status_code == 200
     assert listed(web) == before
 
 
