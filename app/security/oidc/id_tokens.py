@@ -1,6 +1,6 @@
 """Checks of ID tokens (OpenID Connect Core 1.0, 3.1.3.7). joserfc checks the signatures.
 
-Only asymmetric signatures are accepted, so that no one can sign with what is public: neither `none`, nor an HMAC whose
+Only asymmetric signatures are accepted, so that public data is not enough to sign: neither `none`, nor an HMAC whose
 secret is the text of a public key.
 """
 
@@ -29,7 +29,7 @@ ALGORITHMS: Final[Mapping[str, type[Key]]] = {
     **dict.fromkeys(("ES256", "ES384", "ES512"), ECKey),
     "Ed25519": OKPKey,
 }
-"""Signatures that are accepted, and the keys they need."""
+"""Accepted signature algorithms, and the type of their keys."""
 _REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
 
 
@@ -38,12 +38,12 @@ class IdTokenError(Exception):
 
 
 class UnknownKeyError(IdTokenError):
-    """The key that the token names is not among those known: the issuer may have new ones."""
+    """The token names an unknown key: the issuer may have new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the token must say: by whom, for whom, and for which login."""
+    """Required values of a token: its issuer, its audience, and the nonce of the login."""
 
     issuer: str
     client_id: str

@@ -13,7 +13,7 @@ from app.db.base import utc_now
 from app.security import totp
 from app.security.guard import SESSION_COOKIE
 from app.security.secrets import digest
-from tests.app.live import LiveWeb, running_web
+from tests.app.live import Browser, LiveWeb, running_web
 from tests.app.security.test_accounts import confirm, post
 from tests.app.security.test_logins import FORM, PASSWORD, add_user, csrf_of, login, session_token
 from tests.interop import kafka
@@ -47,7 +47,7 @@ def clock(plain: LiveWeb) -> Iterator[Clock]:
     plain.services.security._clock = was
 
 
-def set_up(web: LiveWeb, clock: Clock, name: str, role: str = "viewer") -> tuple[httpx.Client, str, list[str]]:
+def set_up(web: LiveWeb, clock: Clock, name: str, role: str = "viewer") -> tuple[Browser, str, list[str]]:
     """A new user with a second factor: its session, its secret and its recovery codes."""
     add_user(web, name, role)
     client = login(web, name)
@@ -62,10 +62,10 @@ def set_up(web: LiveWeb, clock: Clock, name: str, role: str = "viewer") -> tuple
     return client, secret, codes
 
 
-def first_step(web: LiveWeb, name: str) -> tuple[httpx.Client, dict[str, str]]:
+def first_step(web: LiveWeb, name: str) -> tuple[Browser, dict[str, str]]:
     """Enter the password: the client, and the fields of the form that asks for the code."""
     client = login(web, name)
-    page = client.last  # type: ignore[attr-defined]  # set by login
+    page = client.last
     assert (page.status_code, SESSION_COOKIE in client.cookies) == (200, False), page.text
     step = re.search(r'name="step" value="([^"]+)"', page.text)[1]
     return client, {"step": step, "csrf_token": csrf_of(page.text), "next": "/account"}
