@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from app.cluster.acls import acl_of
 from app.texts import phrase, sentence_of
 from kraft_core.image.acls_image import StandardAcl
 from kraft_core.image.standard_authorizer import parse_principal
-from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 from kraft_core.protocol.errors import KafkaError
 
 ACLS_MAX: Final = 1_000
@@ -75,7 +75,12 @@ def _json_rows(text: str) -> Iterable[tuple[int, Mapping[str, str]]]:
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise _UnreadableError(number, phrase("This is no JSON object."))
-        yield number, {str(name): value if isinstance(value, str) else "" for name, value in entry.items()}
+        row = {str(name): value if isinstance(value, str) else "" for name, value in entry.items()}
+        try:
+            "".join(row.values()).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise _UnreadableError(number, phrase("This is not valid JSON.")) from None
+        yield number, row
 
 
 def _csv_rows(text: str) -> Iterable[tuple[int, Mapping[str, str]]]:
@@ -108,12 +113,4 @@ def _acl_of(row: Mapping[str, str]) -> StandardAcl:
     if missing:
         raise ValueError(phrase("%(names)s must be given.", names=", ".join(missing)))
     parse_principal(given["principal"])
-    return StandardAcl(
-        resource_type=parse_acl_word(ResourceType, given["resource_type"], "resource_type"),
-        resource_name=given["resource_name"],
-        pattern_type=parse_acl_word(PatternType, given["pattern_type"], "pattern_type"),
-        principal=given["principal"],
-        host=given.get("host") or "*",
-        operation=parse_acl_word(AclOperation, given["operation"].replace(" ", "_"), "operation"),
-        permission_type=parse_acl_word(AclPermissionType, given["permission"], "permission"),
-    )
+    return acl_of(given | {"host": given.get("host") or "*", "operation": given["operation"].replace(" ", "_")})

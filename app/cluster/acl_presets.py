@@ -16,6 +16,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from app.cluster.acl_files import ACLS_MAX
 from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
 from kraft_core.image.standard_authorizer import parse_principal
@@ -54,13 +55,17 @@ class Application:
     exactly_once: bool = False
 
     def acls(self) -> list[StandardAcl]:
-        """Return its ACLs, sorted. Raises KafkaError INVALID_REQUEST for what is missing."""
+        """Return its ACLs, sorted. Raises KafkaError INVALID_REQUEST for what is missing or too much."""
         try:
             parse_principal(self.principal)
         except ValueError:
             text = phrase("The principal must be TYPE:NAME, as in User:alice (was '%(name)s').", name=self.principal)
             raise KafkaError(ErrorCode.INVALID_REQUEST, text) from None
-        found = {acl for resource, operations in self._rights() for acl in self._allowed(resource, operations)}
+        found: set[StandardAcl] = set()
+        for resource, operations in self._rights():
+            found.update(self._allowed(resource, operations))
+            if len(found) > ACLS_MAX:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, phrase("There are more than %(most)s ACLs.", most=ACLS_MAX))
         return sorted(found, key=msgspec.structs.astuple)
 
     def _rights(self) -> "Iterable[tuple[_Resource, Sequence[AclOperation]]]":

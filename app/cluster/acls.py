@@ -1,6 +1,6 @@
 """ACLs: created and deleted through the active controller, and read from the image."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +13,14 @@ from kraft_core.clients.admin.acls import (
 )
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
-from kraft_core.protocol.acl import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
+from kraft_core.protocol.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    parse_acl_word,
+)
 from kraft_core.protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
 from kraft_core.protocol.metadata_records import (
     AccessControlEntryRecord,
@@ -85,4 +92,33 @@ def filter_of(acl: StandardAcl) -> AclFilter:
         host=acl.host,
         operation=acl.operation,
         permission_type=acl.permission_type,
+    )
+
+
+def words_of(acl: StandardAcl) -> dict[str, str]:
+    """Return the members of an ACL in the words of REST v3."""
+    return {
+        "resource_type": ResourceType(acl.resource_type).name,
+        "resource_name": acl.resource_name,
+        "pattern_type": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": AclOperation(acl.operation).name,
+        "permission": AclPermissionType(acl.permission_type).name,
+    }
+
+
+def acl_of(given: Mapping[str, str]) -> StandardAcl:
+    """Return the ACL with these members in words, in any case.
+
+    Raises KafkaError INVALID_REQUEST for an unknown word and for one of filters.
+    """
+    return StandardAcl(
+        resource_type=parse_acl_word(ResourceType, given.get("resource_type", ""), "resource_type"),
+        resource_name=given.get("resource_name", ""),
+        pattern_type=parse_acl_word(PatternType, given.get("pattern_type", ""), "pattern_type"),
+        principal=given.get("principal", ""),
+        host=given.get("host", ""),
+        operation=parse_acl_word(AclOperation, given.get("operation", ""), "operation"),
+        permission_type=parse_acl_word(AclPermissionType, given.get("permission", ""), "permission"),
     )

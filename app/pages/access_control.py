@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from app.cluster.acls import acls_of
+from app.cluster.acls import acls_of, words_of
 from app.pages.config_values import BYTES, in_words
 from app.pages.frame import page_items, page_of, render, rows_on_page, whole_number
 from app.services import PastAdmin, services_of
@@ -159,19 +159,15 @@ class TokensView(FormView):
 
 def acl_row(acl: StandardAcl) -> AclRow:
     """Return an ACL in words."""
-    kind, pattern = ResourceType(acl.resource_type).name, PatternType(acl.pattern_type).name
-    operation, permission = AclOperation(acl.operation).name, AclPermissionType(acl.permission_type).name
-    fields = (
-        ("resource_type", kind),
-        ("resource_name", acl.resource_name),
-        ("pattern_type", pattern),
-        ("principal", acl.principal),
-        ("host", acl.host),
-        ("operation", operation),
-        ("permission", permission),
-    )
+    words = words_of(acl)
     return AclRow(
-        f"{kind.lower()} {acl.resource_name}", pattern.lower(), acl.principal, acl.host, operation, permission, fields
+        f"{words['resource_type'].lower()} {acl.resource_name}",
+        words["pattern_type"].lower(),
+        acl.principal,
+        acl.host,
+        words["operation"],
+        words["permission"],
+        tuple(words.items()),
     )
 
 

@@ -53,18 +53,13 @@ class ApplicationForm:
         """Return the fields of a form that says the same."""
         found = []
         for name, value in self.body().items():
-            text = "yes" if value is True else " ".join(value) if isinstance(value, list) else str(value)
+            text = "yes" if value is True else " ".join(value) if isinstance(value, tuple) else str(value)
             found.append((name, text))
         return found
 
     def body(self) -> dict[str, object]:
         """Return the body of the REST call, without what is empty."""
-        members = {name: list(value) if isinstance(value, tuple) else value for name, value in _members(self)}
-        return {name: value for name, value in members.items() if value}
-
-
-def _members(form: ApplicationForm) -> list[tuple[str, object]]:
-    return list(asdict(form.application).items())
+        return {name: value for name, value in asdict(self.application).items() if value}
 
 
 def _names(text: str) -> tuple[str, ...]:

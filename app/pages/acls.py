@@ -1,35 +1,20 @@
 """ACLs of the cluster: creating and deleting one, with a preview."""
 
-from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
-from app.cluster.acls import filter_of
+from app.cluster.acls import acl_of, filter_of
 from app.pages.access_control import TITLE, acl_row
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.services import Admin, services_of
 from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
-from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, parse_acl_word
 
 router = APIRouter(include_in_schema=False, prefix="/rights/acls")
-
-
-def acl_of(given: Mapping[str, str]) -> StandardAcl:
-    """Return the ACL with these fields in words. Raises KafkaError INVALID_REQUEST."""
-    return StandardAcl(
-        resource_type=parse_acl_word(ResourceType, given.get("resource_type", ""), "resource_type"),
-        resource_name=given.get("resource_name", ""),
-        pattern_type=parse_acl_word(PatternType, given.get("pattern_type", ""), "pattern_type"),
-        principal=given.get("principal", ""),
-        host=given.get("host", ""),
-        operation=parse_acl_word(AclOperation, given.get("operation", ""), "operation"),
-        permission_type=parse_acl_word(AclPermissionType, given.get("permission", ""), "permission"),
-    )
 
 
 class AclForm:

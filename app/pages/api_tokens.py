@@ -9,6 +9,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.actions.audited import Caller
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken
 from app.pages.accounts import TITLE, active_tokens_of, refused_on_page
@@ -25,7 +26,10 @@ router = APIRouter(include_in_schema=False, prefix="/access/tokens")
 
 @dataclass(frozen=True, slots=True)
 class ApiTokensView:
-    """Model of api_tokens.html; `secret` is shown on this page once. `refused` and `name` are of a refused form."""
+    """Model of api_tokens.html and own_tokens.html, where `roles` are those that the user may give.
+
+    `secret` is shown on this page once. `refused` and `name` are of a refused form.
+    """
 
     tokens: Sequence[ApiToken]
     roles: Sequence[str] = ROLES
@@ -49,7 +53,7 @@ async def api_tokens(request: Request, _caller: Owner) -> Response:
     return await tokens_page(request)
 
 
-def expiry_of(days: str) -> dt.datetime | None:
+def _expiry_of(days: str) -> dt.datetime | None:
     """Return when a token expires after a number of days, None for an empty text. Raises AccountError."""
     if not days.strip():
         return None
@@ -71,21 +75,39 @@ async def add_token(
     days: Annotated[str, Form()] = "",
 ) -> Response:
     """Create an API token and return the page with its secret."""
+    secret, label = await made_token(request, caller, name, role, scopes, days)
+    return await tokens_page(request, secret=secret, secret_label=label)
+
+
+async def made_token(
+    request: Request, caller: Caller, name: str, role: str, scopes: list[str] | None, days: str
+) -> tuple[str, str]:
+    """Create a token from a form and return its secret, and the label to show with it. Raises AccountError."""
     made, text = await services_of(request).security.add_token(
         caller.principal,
         name=name.strip(),
         role=role,
         scopes=scopes or [],
-        expires_at=expiry_of(days),
+        expires_at=_expiry_of(days),
         info=caller.info,
     )
-    return await tokens_page(request, secret=text, secret_label=phrase("API token %(name)s.", name=made.name))
+    return text, phrase("API token %(name)s.", name=made.name)
 
 
 @router.post("/{name}/revoke")
 @refused_on_page(tokens_page)
 async def revoke_token(request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
     """Preview what revoking a token ends; with confirmed=yes revoke it for good."""
+    return await revocation_page(request, caller, name, "/access/tokens", TITLE, confirmed=bool(confirmed))
+
+
+async def revocation_page(
+    request: Request, caller: Caller, name: str, base: str, title: str, *, confirmed: bool
+) -> Response:
+    """Preview the revocation of a token from the page at `base` with this title; with `confirmed` revoke it.
+
+    Raises AccountError.
+    """
     security = services_of(request).security
 
     async def dry_run() -> ConfirmView:
@@ -96,14 +118,8 @@ async def revoke_token(request: Request, caller: Owner, name: str, confirmed: An
         await security.revoke_token(caller.principal, name, caller.info)
         return Flash("good", phrase("API token %(name)s revoked.", name=name))
 
-    view = await revocation_of(request, name, "/access/tokens", TITLE)
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
-
-
-async def revocation_of(request: Request, name: str, base: str, title: str) -> ConfirmView:
-    """Return the confirmation of revoking a token, from the page at `base` with this title."""
     made = await active_tokens_of(request, f"token:{name}")
-    return ConfirmView(
+    view = ConfirmView(
         title=phrase("Revoke API token %(name)s", name=name),
         active=base.rpartition("/")[0],
         back=title,
@@ -124,3 +140,4 @@ async def revocation_of(request: Request, name: str, base: str, title: str) -> C
         curl=curl(request, "DELETE", f"tokens/{quote(name, safe='')}"),
         dangerous=True,
     )
+    return await preview_or_apply(request, view, confirmed=confirmed, apply=apply, dry_run=dry_run)

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from app.http.locations import KEPT_FORM, safe_next
 from app.pages.frame import page_of, render
 from app.security.guard import KEPT_COOKIE
-from app.services import Reader, services_of
+from app.services import Anyone, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False)
@@ -33,7 +33,7 @@ class KeptFormView:
 
 
 @router.get(KEPT_FORM)
-async def kept_form(request: Request, _caller: Reader) -> Response:
+async def kept_form(request: Request, _caller: Anyone) -> Response:
     """Return the page."""
     key = request.cookies.get(KEPT_COOKIE, "")
     form = await services_of(request).security.kept_forms.find(key) if key else None

@@ -29,7 +29,7 @@ OIDC_COOKIE: Final = "conclave_oidc"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkView:
-    """Model of login_link.html. `invited` has to choose a password first; without a `token` the link is of no use."""
+    """Model of login_link.html. `invited` has to choose a password first; without a `token` the page has no form."""
 
     token: str
     error: str
@@ -39,7 +39,7 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class IssuerButton:
-    """The link to the login at the issuer. A form would not do: the content policy lets forms go to us alone."""
+    """The link to the login at the issuer. Not a form: the content policy restricts forms to this server."""
 
     label: str
     url: str
@@ -59,9 +59,13 @@ def _with_session(request: Request, session_id: str, location: str) -> Response:
     return response
 
 
+def _issuer_url(next_: str) -> str:
+    return f"/login/oidc?next={quote(next_, safe='')}"
+
+
 def _login_page(request: Request, error: str = "", name: str = "", next_: str = "/", status: int = 200) -> Response:
     page, oidc = page_of(request, phrase("Log in")), services_of(request).oidc
-    issuer = None if oidc is None else IssuerButton(oidc.label, f"/login/oidc?next={quote(next_, safe='')}")
+    issuer = None if oidc is None else IssuerButton(oidc.label, _issuer_url(next_))
     return render(request, "login.html", status, page=page, error=error, name=name, next=next_, issuer=issuer)
 
 
@@ -157,8 +161,7 @@ def _issuer_of(request: Request) -> "OidcLogins":
 
 def _refused_page(request: Request, error: ApiError | AccountError, next_: str) -> Response:
     page, status = page_of(request, phrase("Log in")), error.status if isinstance(error, ApiError) else CHANGE_REFUSED
-    again = f"/login/oidc?next={quote(next_, safe='')}"
-    response = render(request, "login_refused.html", status, page=page, error=error.message, again=again)
+    response = render(request, "login_refused.html", status, page=page, error=error.message, again=_issuer_url(next_))
     response.headers.update(error.headers if isinstance(error, ApiError) else {})
     return response
 

@@ -15,7 +15,7 @@ from app.pages.own_account import account_page, require_user
 from app.security.accounts import AccountError
 from app.security.second_factors import Setup
 from app.security.totp import qr_code
-from app.services import Reader, base_url_of, services_of
+from app.services import Anyone, base_url_of, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/account/second-factor")
@@ -48,7 +48,7 @@ def _codes_page(request: Request, codes: Sequence[str]) -> Response:
 
 
 @router.post("/start")
-async def start(request: Request, caller: Reader, present: Annotated[str, Form()] = "") -> Response:
+async def start(request: Request, caller: Anyone, present: Annotated[str, Form()] = "") -> Response:
     """Show a new secret. It counts once a first code has been entered."""
     require_user(caller)
     factors = services_of(request).second_factors
@@ -61,7 +61,7 @@ async def start(request: Request, caller: Reader, present: Annotated[str, Form()
 
 @router.post("/on")
 async def turn_on(
-    request: Request, caller: Reader, sealed: Annotated[str, Form()] = "", code: Annotated[str, Form()] = ""
+    request: Request, caller: Anyone, sealed: Annotated[str, Form()] = "", code: Annotated[str, Form()] = ""
 ) -> Response:
     """Turn the factor on and show the recovery codes."""
     require_user(caller)
@@ -78,7 +78,7 @@ async def turn_on(
 
 
 @router.post("/codes")
-async def renew_codes(request: Request, caller: Reader, code: Annotated[str, Form()] = "") -> Response:
+async def renew_codes(request: Request, caller: Anyone, code: Annotated[str, Form()] = "") -> Response:
     """Show new recovery codes. The old ones no longer count."""
     require_user(caller)
     try:
@@ -89,7 +89,7 @@ async def renew_codes(request: Request, caller: Reader, code: Annotated[str, For
 
 
 @router.post("/off")
-async def turn_off(request: Request, caller: Reader, code: Annotated[str, Form()] = "") -> Response:
+async def turn_off(request: Request, caller: Anyone, code: Annotated[str, Form()] = "") -> Response:
     """Turn the factor off."""
     require_user(caller)
     try:

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.actions.each import ITEMS_MAX
-from app.cluster.acls import filter_of
+from app.cluster.acls import acl_of, filter_of
 from app.pages.access_control import TITLE, acl_row, matching_acls
-from app.pages.acls import acl_of
 from app.pages.selection import (
     Line,
     SelectionChange,

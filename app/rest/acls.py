@@ -11,12 +11,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from app.cluster.acl_presets import Application
-from app.cluster.acls import acls_of
+from app.cluster.acls import acl_of, acls_of, words_of
 from app.http.errors import BadRequestError, FieldError, NotFoundError
 from app.rest.paging import PageDep
 from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
-from app.rest.schemas.acls import AclDataList, AclEntry, ApplicationBody, CreateAclBody, CreateAclsBody, DeletedAclsData
+from app.rest.schemas.acls import AclDataList, ApplicationBody, CreateAclBody, CreateAclsBody, DeletedAclsData
 from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
@@ -26,7 +26,6 @@ from kraft_core.protocol.acl import (
     PatternType,
     ResourceType,
     acl_words,
-    parse_acl_word,
 )
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["acls"], route_class=JsonRoute)
@@ -69,35 +68,9 @@ def _word(kind: type[IntEnum], name: str, text: str) -> int:
 FilterDep = Annotated[AclFilter, Depends(_filter)]
 
 
-def words_of(acl: StandardAcl) -> dict[str, str]:
-    """Return the members of an ACL in the words of REST v3."""
-    return {
-        "resource_type": ResourceType(acl.resource_type).name,
-        "resource_name": acl.resource_name,
-        "pattern_type": PatternType(acl.pattern_type).name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": AclOperation(acl.operation).name,
-        "permission": AclPermissionType(acl.permission_type).name,
-    }
-
-
 def _acl_data(view: View, acl: StandardAcl) -> dict[str, Any]:
     words = words_of(acl)
     return view.resource("KafkaAcl", ("acls",), tuple((f"acl-{key}", value) for key, value in words.items()), **words)
-
-
-def acl_of(body: AclEntry) -> StandardAcl:
-    """Return the ACL of a request. Raises KafkaError INVALID_REQUEST for an unknown word and for one of filters."""
-    return StandardAcl(
-        resource_type=parse_acl_word(ResourceType, body.resource_type, "resource_type"),
-        resource_name=body.resource_name,
-        pattern_type=parse_acl_word(PatternType, body.pattern_type, "pattern_type"),
-        principal=body.principal,
-        host=body.host,
-        operation=parse_acl_word(AclOperation, body.operation, "operation"),
-        permission_type=parse_acl_word(AclPermissionType, body.permission, "permission"),
-    )
 
 
 @router.get("/acls", responses={200: {"model": AclDataList}})
@@ -118,7 +91,7 @@ async def create_acl(
     body: CreateAclBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create one ACL. An ACL that exists already is not an error."""
-    acl = acl_of(body)
+    acl = acl_of(body.model_dump())
     offset = await services.actions.acls.create(caller, [acl], validate_only=validate_only)
     if validate_only:
         return _planned(view, [acl])
@@ -132,7 +105,7 @@ async def create_acls(
     body: CreateAclsBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
     """Create several ACLs."""
-    acls = [acl_of(each) for each in body.data]
+    acls = [acl_of(each.model_dump()) for each in body.data]
     offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
     return _planned(view, acls) if validate_only else no_content(offset)
 

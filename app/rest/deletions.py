@@ -14,11 +14,10 @@ from pydantic import BaseModel
 
 from app.actions.audited import Caller
 from app.actions.each import for_each
-from app.cluster.acls import filter_of
+from app.cluster.acls import acl_of, filter_of, words_of
 from app.cluster.groups import check_group_id
 from app.error_responses import NATIVE
 from app.http.errors import of_connection, of_kafka
-from app.rest.acls import acl_of, words_of
 from app.rest.idempotency import IdempotencyKeyHeader, once
 from app.rest.responses import answer, checked, multi_status
 from app.rest.routing import DryRun, JsonRoute
@@ -140,7 +139,7 @@ async def delete_groups(
 @router.post("/acls:delete", tags=["acls"], responses=_outcomes(AclDeletionDataList))
 async def delete_exact_acls(_view: NowViewDep, body: DeleteAclsBody, caller: Admin, deletion: DeletionDep) -> Response:
     """Delete several ACLs, each named by all its members."""
-    acls = [acl_of(each) for each in body.data]
+    acls = [acl_of(each.model_dump()) for each in body.data]
     refuse_repeated("ACL", map(str, acls))
 
     async def delete(acl: StandardAcl) -> int | None:

@@ -145,10 +145,11 @@ class Guard:
     async def _keep_form(
         self, scope: Scope, receive: Receive, headers: Headers, cookies: dict[str, str], source: str
     ) -> str:
-        """Keep the form of a page that was loaded in a session that has ended. Returns the cookie for it, else ""."""
+        """Keep the form of a page that was loaded in a session that has ended. Return its cookie, else ""."""
         session_id = cookies.get(SESSION_COOKIE)
         is_form = scope["method"] == "POST" and headers.get("content-type", "").lower().startswith(FORM_TYPE)
-        names_page = NEXT in parse_qs(scope["query_string"].decode("latin-1"))
+        query = scope["query_string"].decode("latin-1")
+        names_page = NEXT in parse_qs(query)
         is_ours = self._same_origin(scope, headers) and not is_api(scope["path"])
         if not session_id or not is_form or names_page or not is_ours:
             return ""
@@ -158,7 +159,6 @@ class Guard:
             if not given or not same(given, self._security.csrf_token(session_id)):
                 return ""
             key = self._security.kept_form_key(session_id)
-            query = scope["query_string"].decode("latin-1")
             address = scope["path"] + (f"?{query}" if query else "")
             with suppress(ValueError, DatabaseUnavailableError):
                 await self._security.kept_forms.keep(key, address, body, FORM_FIELDS_MAX)

@@ -1,4 +1,4 @@
-"""Users of an OpenID issuer in the database. Issuer and subject name a user for good; a name is only what is shown."""
+"""Users of an OpenID issuer in the database. A user is identified by issuer and subject; the name is only shown."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def log_in(session: OrmSession, identity: Identity, name: str, role: Role, now: 
 
 
 def lose_role(session: OrmSession, identity: Identity, now: dt.datetime) -> None:
-    """End the sessions of a user whose groups give no role any longer, and with them the rights of their tokens."""
+    """End the sessions, and the rights of the tokens, of a user whose groups no longer give a role."""
     user = _user_of(session, identity)
     if user is not None:
         user.role_lost_at = user.role_lost_at or now

@@ -1,32 +1,29 @@
-"""Forms that arrive after their session has ended, kept for the time of a login so that nothing typed is lost.
+"""Forms that arrive after their session has ended, kept for a few minutes so that the input is not lost.
 
-A form is kept only if it carries the CSRF token of the session whose cookie came with it, so it was made for somebody
-who was logged in here. There is one per session. The browser gets a key as a cookie; the database has the form sealed
-with that key, and only the key's digest. After a login the form is shown again, and sent only by the user's click:
-never as confirmed, and without passwords.
+A form is kept only with the CSRF token of the session whose cookie was sent with it, so a logged-in user had loaded it.
+There is one per session. The browser gets a key as a cookie; the database has the form encrypted with that key, and the
+digest of the key. After a login the form is shown again, and sent only by the user's click: never as confirmed, and
+without passwords.
 """
 
 import datetime as dt
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db.database import Database
 from app.db.models import KeptForm
+from app.security.sealing import seal, unseal
 from app.security.secrets import digest
 
 LIFETIME: Final = dt.timedelta(minutes=15)
 FORMS_MAX: Final = 200
-NONCE_BYTES: Final = 12
 LEFT_OUT: Final = ("csrf_token", "confirmed", "present", "code", "sealed")
 """Fields that are never kept; the last three are the present password, a code and a new secret of a second factor."""
 NEVER_KEPT: Final = "password"
@@ -55,7 +52,7 @@ class KeptForms:
         await self._database.write(_store, digest(key), _sealed(key, Form(address, kept)), self._clock())
 
     async def find(self, key: str) -> Form | None:
-        """Return the form under a key, None when there is none or its time is over."""
+        """Return the form under a key, None when there is none or it has expired."""
         sealed = await self._database.read(_load, digest(key), self._clock())
         return None if sealed is None else _opened(key, sealed)
 
@@ -75,19 +72,17 @@ def _load(session: OrmSession, name: str, now: dt.datetime) -> bytes | None:
     ).one_or_none()
 
 
-def _cipher(key: str) -> AESGCM:
-    return AESGCM(hashlib.sha256(f"kept form\0{key}".encode()).digest())
+def _cipher_key(key: str) -> bytes:
+    return hashlib.sha256(f"kept form\0{key}".encode()).digest()
 
 
 def _sealed(key: str, form: Form) -> bytes:
-    nonce = secrets.token_bytes(NONCE_BYTES)
-    return nonce + _cipher(key).encrypt(nonce, json.dumps([form.address, form.fields]).encode(), None)
+    return seal(_cipher_key(key), json.dumps([form.address, form.fields]).encode())
 
 
 def _opened(key: str, sealed: bytes) -> Form | None:
-    try:
-        text = _cipher(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
-    except InvalidTag:
+    text = unseal(_cipher_key(key), sealed)
+    if text is None:
         return None
     address, fields = json.loads(text)
     return Form(address, [(name, value) for name, value in fields])

@@ -1,8 +1,8 @@
 """The second factor of users with a password: codes of an authenticator program, and recovery codes.
 
 A login with the right password of a user who has one ends with a signed step instead of a session; step and code
-together open the session. One-time links need no code, since they are the way back in. Users of an OpenID issuer have
-their factors there.
+together open the session. One-time links need no code: they restore access. Users of an OpenID issuer have their
+factors there.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ STEP_REFUSED: Final = phrase("This login began too long ago. Log in again.")
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What the right password opens: a session, or the step that asks for a code; the other one is empty."""
+    """Result of a right password: a session, or the step that asks for a code; the other one is empty."""
 
     session_id: str = ""
     step: str = ""
@@ -51,7 +51,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A secret that is not in use yet. `sealed` comes back with the first code, `text` and `uri` are for programs."""
+    """A secret that is not in use yet. `sealed` is sent back with the first code; `text` and `uri` are for programs."""
 
     sealed: str
     text: str
@@ -99,7 +99,7 @@ class SecondFactors:
         return self._security.signed("second-step", f"{user.id}.{began}.{changed}.{user.totp_secret}")
 
     async def _user_of(self, step: str) -> User | None:
-        """Return the user who takes a step, None when it is not ours, too old, or of an earlier password or secret."""
+        """Return the user of a step, None when it is forged, too old, or of an earlier password or secret."""
         number, _, rest = step.partition(".")
         began, _, signature = rest.partition(".")
         if not all(each.isascii() and each.isdigit() and len(each) < 16 for each in (number, began)):
@@ -157,18 +157,16 @@ class SecondFactors:
         await self._security.confirm_password(principal, present, "user.second-factor", info)
         secret = totp.new_secret()
         until = int((self._security.now() + SETUP_LIFETIME).timestamp())
-        sealed = f"{until}.{totp.seal(self._key, _setup_of(user.id, until), secret)}"
-        return Setup(sealed, totp.base32(secret), totp.otpauth_uri(secret, f"Conclave {host}", user.name))
+        return _setup(f"{until}.{totp.seal(self._key, _setup_of(user.id, until), secret)}", secret, host, user.name)
 
     def setup_again(self, principal: Principal, sealed: str, host: str) -> Setup:
         """Return the same secret again, after a wrong code. Raises AccountError for an old one."""
-        secret = self._unsealed_setup(principal.id, sealed)
-        return Setup(sealed, totp.base32(secret), totp.otpauth_uri(secret, f"Conclave {host}", principal.name))
+        return _setup(sealed, self._unsealed_setup(principal.id, sealed), host, principal.name)
 
     async def turn_on(self, principal: Principal, sealed: str, code: str, info: RequestInfo) -> list[str]:
         """Turn the factor on with a first code, end the other sessions, and return recovery codes. Raises AccountError.
 
-        Wrong codes are not counted: whoever has the sealed secret was shown the secret itself.
+        Wrong codes are not limited: the page with the sealed secret also shows the secret itself.
         """
         secret = self._unsealed_setup(principal.id, sealed)
         step = totp.step_of(secret, totp.normal(code), self._security.now().timestamp(), 0)
@@ -203,7 +201,7 @@ class SecondFactors:
         return codes
 
     async def reset(self, principal: Principal, name: str, info: RequestInfo, *, validate_only: bool = False) -> None:
-        """Turn another user's factor off, for one who has lost it. The user's sessions end. Raises AccountError."""
+        """Turn off the factor of another user who has lost it. The user's sessions end. Raises AccountError."""
         check_may_make_users(principal)
         own = principal.session_id if principal.kind == "user" and principal.name == name else None
         if own is not None and not await self._database.read(opened_by_link, own):
@@ -269,6 +267,10 @@ class SecondFactors:
 
     def _digests(self, user_id: int, codes: list[str]) -> list[str]:
         return [self._digest(user_id, totp.normal(code)) for code in codes]
+
+
+def _setup(sealed: str, secret: bytes, host: str, name: str) -> Setup:
+    return Setup(sealed, totp.base32(secret), totp.otpauth_uri(secret, f"Conclave {host}", name))
 
 
 def _setup_of(user_id: int, until: int) -> str:

@@ -1,7 +1,7 @@
 """One-time codes by time (RFC 6238: SHA-1, 30 s, 6 digits), recovery codes, and the seal over stored secrets.
 
-A secret is sealed with AES-GCM and recovery codes are stored as an HMAC, both under the key of the installation, which
-is in a file and not in the database. So whoever reads the database alone can make no code.
+A secret is sealed with AES-GCM and recovery codes are stored as an HMAC, both under the key of the installation. The
+key is in a file, so the database alone is not enough to generate a code.
 """
 
 import base64
@@ -11,9 +11,7 @@ import struct
 from typing import Final
 from urllib.parse import quote
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
+from app.security import sealing
 from app.security.secrets import same
 
 STEP_SECONDS: Final = 30
@@ -21,7 +19,6 @@ DIGITS: Final = 6
 SECRET_BYTES: Final = 20
 RECOVERY_CODES: Final = 10
 _RECOVERY_BYTES: Final = 10  # 80 bits: 16 letters and digits
-_NONCE_BYTES: Final = 12
 
 
 def code_at(secret: bytes, step: int) -> str:
@@ -32,7 +29,7 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def step_of(secret: bytes, code: str, now: float, last_step: int) -> int | None:
-    """Return the step of a code, None for a wrong one. One step of another clock is allowed, and no used step again."""
+    """Return the step of a code, None for a wrong or used one. The clocks may differ by one step."""
     present = int(now) // STEP_SECONDS
     fitting = [step for step in (present - 1, present, present + 1) if same(code, code_at(secret, step))]
     return next((step for step in fitting if step > last_step), None)
@@ -56,7 +53,7 @@ def otpauth_uri(secret: bytes, issuer: str, name: str) -> str:
 
 def qr_code(text: str) -> str:
     """Return a QR code as the address of an image."""
-    import segno  # imported by the few who need it
+    import segno  # imported only where a code is shown
 
     return segno.make(text, error="m", micro=False).svg_data_uri(scale=5, light="white", dark="black")
 
@@ -73,15 +70,14 @@ def normal(code: str) -> str:
 
 
 def seal(key: bytes, owner: str, secret: bytes) -> str:
-    """Encrypt a secret of an owner."""
-    nonce = secrets.token_bytes(_NONCE_BYTES)
-    return base64.urlsafe_b64encode(nonce + AESGCM(key).encrypt(nonce, secret, owner.encode())).decode()
+    """Return a secret, encrypted for an owner, as text."""
+    return base64.urlsafe_b64encode(sealing.seal(key, secret, owner)).decode()
 
 
 def unseal(key: bytes, owner: str, sealed: str) -> bytes | None:
     """Return a sealed secret, None when it was sealed with another key or for another owner."""
     try:
         data = base64.urlsafe_b64decode(sealed)
-        return AESGCM(key).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], owner.encode())
-    except (InvalidTag, ValueError):
+    except ValueError:
         return None
+    return sealing.unseal(key, data, owner)

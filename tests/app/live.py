@@ -22,6 +22,13 @@ ADMIN_TOKEN = "test-admin-token-0123456789"
 LOGIN_LINK_USER = "admin"
 
 
+class Browser(httpx.Client):
+    """A client of a web process."""
+
+    last: httpx.Response
+    """The answer to its last login."""
+
+
 class LiveWeb:
     """One web process. `client` is an admin's, with a token; `http()` creates others."""
 
@@ -51,10 +58,10 @@ class LiveWeb:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._server.serve(sockets=[self._listener]))
 
-    def http(self, token: str | None = None, **options: Any) -> httpx.Client:
+    def http(self, token: str | None = None, **options: Any) -> Browser:
         """Return a new client; without a token it is anonymous until it logs in."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        client = Browser(base_url=self.url, headers=headers, timeout=60, **options)
         self._clients.append(client)
         return client
 

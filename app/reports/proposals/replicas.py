@@ -18,22 +18,14 @@ def bytes_of_replicas(target: Sequence[Indexes], sizes: Sequence[int], brokers: 
     """Return the bytes of all replicas of each of so many brokers."""
     import numpy as np
 
-    counts, holders = _holders(target)
-    found = np.zeros(brokers, np.int64)
-    np.add.at(found, holders, np.repeat(np.array(sizes, np.int64), counts))
-    held: list[int] = found.tolist()
-    return held
+    return _by_broker(np.add, target, sizes, brokers)
 
 
 def largest_replicas(target: Sequence[Indexes], sizes: Sequence[int], brokers: int) -> list[int]:
     """Return the size of the largest replica of each of so many brokers, 0 for one without any."""
     import numpy as np
 
-    counts, holders = _holders(target)
-    found = np.zeros(brokers, np.int64)
-    np.maximum.at(found, holders, np.repeat(np.array(sizes, np.int64), counts))
-    largest: list[int] = found.tolist()
-    return largest
+    return _by_broker(np.maximum, target, sizes, brokers)
 
 
 def replicas_by_size(
@@ -54,6 +46,17 @@ def replicas_by_size(
     ends = np.cumsum(np.bincount(holders, minlength=brokers))
     parts = np.split(partitions[by_broker], ends[:-1])
     return [array("i", part.tobytes()) for part in parts]
+
+
+def _by_broker(combine: Any, target: Sequence[Indexes], sizes: Sequence[int], brokers: int) -> list[int]:
+    """Return the sizes of each broker's replicas, combined by a function of numpy. It begins with 0."""
+    import numpy as np
+
+    counts, holders = _holders(target)
+    found = np.zeros(brokers, np.int64)
+    combine.at(found, holders, np.repeat(np.array(sizes, np.int64), counts))
+    combined: list[int] = found.tolist()
+    return combined
 
 
 def _holders(target: Sequence[Indexes]) -> tuple[Any, Any]:

@@ -1,34 +1,35 @@
 """Checks of ID tokens (OpenID Connect Core 1.0, 3.1.3.7). joserfc checks the signatures.
 
-Only asymmetric signatures are accepted, so that no one can sign with what is public: neither `none`, nor an HMAC whose
+Only asymmetric signatures are accepted, so that public data is not enough to sign: neither `none`, nor an HMAC whose
 secret is the text of a public key.
 """
 
 import base64
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from joserfc import jws
-from joserfc.errors import BadSignatureError, JoseError
+from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
 
 from app.security.secrets import same
+from app.security.text import plain_text
 from app.texts import phrase
 
 SKEW_SECONDS: Final = 60
 SUBJECT_MAX: Final = 255
 RSA_BITS_MIN: Final = 2_048
 KEYS_MAX: Final = 100
+TIME_MAX: Final = 1 << 53  # seconds that a float holds exactly
 TOKEN_CHARACTERS_MAX: Final = 64 << 10
 ALGORITHMS: Final[Mapping[str, type[Key]]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), RSAKey),
     **dict.fromkeys(("ES256", "ES384", "ES512"), ECKey),
     "Ed25519": OKPKey,
 }
-"""Signatures that are accepted, and the keys they need."""
+"""Accepted signature algorithms, and the type of their keys."""
 _REGISTRY: Final = jws.JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
 
 
@@ -37,12 +38,12 @@ class IdTokenError(Exception):
 
 
 class UnknownKeyError(IdTokenError):
-    """The key that the token names is not among those known: the issuer may have new ones."""
+    """The token names an unknown key: the issuer may have new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the token must say: by whom, for whom, and for which login."""
+    """Required values of a token: its issuer, its audience, and the nonce of the login."""
 
     issuer: str
     client_id: str
@@ -65,7 +66,7 @@ def signing_keys(document: Any) -> list[Key]:
     return found
 
 
-_KINDS: Final = frozenset(kind.key_type for kind in ALGORITHMS.values())
+_KINDS: Final = tuple({kind.key_type for kind in ALGORITHMS.values()})  # compared with values of any type
 
 
 def checked_claims(text: str, keys: Sequence[Key], expected: Expected, now: float) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def checked_claims(text: str, keys: Sequence[Key], expected: Expected, now: floa
     if not isinstance(nonce, str) or not same(nonce, expected.nonce):
         raise IdTokenError(phrase("its token is of another login"))
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX or "\0" in subject:
+    if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX or subject != plain_text(subject):
         raise IdTokenError(phrase("its token names no user"))
     return claims
 
@@ -107,10 +108,8 @@ def _signed_claims(text: str, keys: Sequence[Key]) -> dict[str, Any]:
         try:
             content = jws.deserialize_compact(text, key, registry=_REGISTRY).payload
             claims = json.loads(content)
-        except BadSignatureError:
+        except (JoseError, TypeError, ValueError, RecursionError):  # a key of another curve is an error too
             continue
-        except (JoseError, TypeError, ValueError, RecursionError):
-            break
         if isinstance(claims, dict):
             return claims
     raise IdTokenError(phrase("its token has a wrong signature"))
@@ -133,12 +132,12 @@ def _check_audience(claims: Mapping[str, Any], client_id: str) -> None:
     audience = claims.get("aud")
     named = audience if isinstance(audience, list) else [audience]
     party = claims.get("azp")
-    if client_id not in named or (party is None and len(named) > 1) or party not in {None, client_id}:
+    if client_id not in named or (party is None and len(named) > 1) or party not in (None, client_id):
         raise IdTokenError(phrase("its token is for another application"))
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < TIME_MAX:
         raise IdTokenError(phrase("its token has no valid %(claim)s", claim=name))
     return value

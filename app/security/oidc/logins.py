@@ -1,8 +1,8 @@
 """Logins at the OpenID issuer of the settings: from our link to the issuer and back into a session.
 
-What belongs to one login is not stored: the browser keeps a random text in a cookie, and state, nonce and the verifier
-of PKCE are our signatures over it. So an answer counts only in the browser in which its login began, once the issuer
-has been asked, and on any web process that has the same key.
+A pending login is not stored: the browser keeps a random text in a cookie, and state, nonce and the verifier of PKCE
+are our signatures over it. So an answer is valid only in the browser in which its login began, and on any web process
+with the same key.
 """
 
 import base64
@@ -28,6 +28,7 @@ from app.security.recorder import RequestInfo
 from app.security.roles import ANONYMOUS, Role
 from app.security.secrets import new_token, same
 from app.security.service import SOURCE_FACTOR, Security, too_many
+from app.security.text import plain_text
 from app.texts import phrase
 
 log = structlog.get_logger(__name__)
@@ -94,7 +95,7 @@ class OidcLogins:
             subject, claims = await self._claims(base_url, returned)
             user = await self._user(subject, claims)
         except (ApiError, AccountError) as failed:
-            if not isinstance(failed, UnavailableError):  # an issuer that is away is nobody's guess
+            if not isinstance(failed, UnavailableError):  # an unavailable issuer is no failed attempt
                 await self._failures.failed(source)
             await self._security.record(ANONYMOUS, "login.oidc", "user", "denied", info, error=failed.message)
             raise
@@ -143,7 +144,7 @@ class OidcLogins:
             message = phrase(
                 "You are logged in at the login service as %(name)s, and none of your groups has a role here. Ask an "
                 "administrator of Conclave.",
-                name=name,
+                name=plain_text(name),
             )
             raise ForbiddenError(message, code="login-refused")
         try:

@@ -1,8 +1,7 @@
-"""An OpenID issuer as its client sees it: discovery, the address of its login page, tokens and keys.
+"""A client of an OpenID issuer: discovery, the address of its login page, tokens and keys.
 
-Nothing is kept from the issuer but its discovery document and its keys, for an hour; a token with an unknown key makes
-the keys be read again. What goes wrong on the way is told with the issuer's host and a few words, never with a code, a
-token or an answer's content.
+The discovery document and the keys are cached for an hour; an unknown key in a token makes the client read the keys
+again. Errors name the issuer's host and the cause in a few words, never a code, a token or the content of an answer.
 """
 
 import asyncio
@@ -50,7 +49,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What the discovery document says. `by_post`: the secret is sent in the body and not as Basic."""
+    """Content of the discovery document. `by_post`: the secret is sent in the body and not as Basic.
+
+    `names_issuer`: redirects to us have the parameter `iss` (RFC 9207).
+    """
 
     authorization: str
     token: str
@@ -62,7 +64,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One login on its way: where the issuer sends the browser back to, and what is derived for this login alone."""
+    """A pending login: the address to which the issuer redirects the browser, and the values derived for this login."""
 
     redirect_uri: str
     state: str
@@ -117,9 +119,9 @@ class Provider:
     ) -> tuple[str, dict[str, Any]]:
         """Exchange the code and return the user's subject and claims.
 
-        `issuer` is that of the address the browser came back to (RFC 9207). If the ID token has not the claim `wanted`,
-        the claims of the issuer's userinfo endpoint are added. Raises UnauthorizedError for an answer that is not
-        accepted, and UnavailableError when the issuer cannot be reached.
+        `issuer` is the parameter of the redirect (RFC 9207). If the ID token does not have the claim `wanted`, the
+        claims of the issuer's userinfo endpoint are added. Raises UnauthorizedError for an answer that is not accepted,
+        and UnavailableError when the issuer cannot be reached.
         """
         endpoints = await self._discovered()
         if (issuer is None and endpoints.names_issuer) or issuer not in {None, self._client.issuer}:

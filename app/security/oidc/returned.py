@@ -1,4 +1,4 @@
-"""What the browser brings back from an OpenID issuer."""
+"""Parameters of the redirect from an OpenID issuer."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ LOGIN_LIFETIME: Final = dt.timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What the issuer's redirect brings back, and the cookie of the login."""
+    """Parameters of the issuer's redirect, and the cookie of the login."""
 
     cookie: str
     state: str = ""

@@ -36,19 +36,7 @@ class AclCalls(AdminCalls):
         """Return the ACLs that match a filter, or all. Raises KafkaError, SECURITY_DISABLED without an authorizer."""
 
         def read(answer: DescribeAclsResponse) -> list[StandardAcl] | KafkaError:
-            return error_of(answer.error_code, answer.error_message) or [
-                StandardAcl(
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                    pattern_type=resource.pattern_type,
-                    principal=each.principal,
-                    host=each.host,
-                    operation=each.operation,
-                    permission_type=each.permission_type,
-                )
-                for resource in answer.resources
-                for each in resource.acls
-            ]
+            return error_of(answer.error_code, answer.error_message) or described_acls(answer)
 
         return await self.run_single(single(describe_acls_request(acl_filter or AclFilter()), read))
 
@@ -98,6 +86,23 @@ def describe_acls_request(wanted: AclFilter) -> DescribeAclsRequest:
         operation=wanted.operation,
         permission_type=wanted.permission_type,
     )
+
+
+def described_acls(answer: DescribeAclsResponse) -> list[StandardAcl]:
+    """Return the ACLs of an answer, in its order."""
+    return [
+        StandardAcl(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            pattern_type=resource.pattern_type,
+            principal=each.principal,
+            host=each.host,
+            operation=each.operation,
+            permission_type=each.permission_type,
+        )
+        for resource in answer.resources
+        for each in resource.acls
+    ]
 
 
 def create_acls_request(acls: Iterable[StandardAcl]) -> CreateAclsRequest:

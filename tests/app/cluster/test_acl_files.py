@@ -5,16 +5,9 @@ import json
 import pytest
 
 from app.cluster.acl_files import ACLS_MAX, ERRORS_MAX, read_acls
+from app.rest.examples import EXAMPLES
 
-ROW = {
-    "resource_type": "TOPIC",
-    "resource_name": "orders",
-    "pattern_type": "LITERAL",
-    "principal": "User:alice",
-    "host": "*",
-    "operation": "READ",
-    "permission": "ALLOW",
-}
+ROW = EXAMPLES["create_acl"]
 HEADER = ",".join(ROW)
 LINE = ",".join(ROW.values())
 
@@ -55,6 +48,8 @@ def test_each_form_of_an_acl_is_read_once(text: str) -> None:
         (f"{HEADER}\n{LINE.replace('User:alice', 'alice')}", 2, "principalType:principalName"),
         (f"{HEADER}\nTOPIC,,LITERAL", 2, "resource_name, principal, operation, permission must be given."),
         (json.dumps([ROW, {**ROW, "principal": None}]), 2, "principal must be given."),
+        (json.dumps([ROW, {**ROW, "resource_name": "\ud800"}]), 2, "This is not valid JSON."),
+        (json.dumps([{**ROW, "operation": "\udc00"}]), 1, "This is not valid JSON."),
         (json.dumps([{**ROW, "resource_name": f"t{n}"} for n in range(ACLS_MAX + 1)]), 1, "more than 1000 ACLs"),
         ("\n".join([HEADER, '"' + "x" * 200_000]), 2, "This is not valid CSV."),
     ],

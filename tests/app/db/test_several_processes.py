@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.app.db.servers import postgresql_server
-from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, web_settings
+from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb, web_settings
 from tests.app.security.test_logins import FORM, add_user, login
 from tests.interop import kafka
 
@@ -160,8 +160,8 @@ def test_no_call_fails_while_one_process_after_the_other_is_restarted(pair: Pair
             assert of_token.get(topics).status_code == 200
 
         def log_in() -> None:
-            with httpx.Client(base_url=proxy.url, timeout=90) as new:
-                assert login(web, "nora", client=new).last.status_code == 303  # type: ignore[attr-defined]  # set by login
+            with Browser(base_url=proxy.url, timeout=90) as new:
+                assert login(web, "nora", client=new).last.status_code == 303
 
         def make_a_topic() -> None:
             name = f"rolling-{len(made)}"
@@ -206,7 +206,7 @@ def test_wrong_logins_at_one_process_count_at_the_other(pair: Pair) -> None:
     add_user(one, "otto")
 
     def status(web: LiveWeb, password: str) -> int:
-        return login(web, "otto", password).last.status_code  # type: ignore[attr-defined, no-any-return]  # set by login
+        return login(web, "otto", password).last.status_code
 
     assert [status(web, "wrong") for web in (one, other, one)] == [401] * ATTEMPTS_MAX
     assert (status(one, "wrong"), status(other, "wrong")) == (429, 429)

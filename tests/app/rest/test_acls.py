@@ -2,18 +2,11 @@
 
 import pytest
 
+from app.rest.examples import EXAMPLES
 from app.rest.schemas.acls import AclDataList
 from tests.app.live import LiveWeb
 
-ACL = {
-    "resource_type": "TOPIC",
-    "resource_name": "orders",
-    "pattern_type": "LITERAL",
-    "principal": "User:alice",
-    "host": "*",
-    "operation": "READ",
-    "permission": "ALLOW",
-}
+ACL = EXAMPLES["create_acl"]
 
 
 def test_acls_are_refused_without_an_authorizer(web: LiveWeb) -> None:

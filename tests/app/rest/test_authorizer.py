@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from bs4 import BeautifulSoup
 
+from app.rest.examples import EXAMPLES
 from app.rest.schemas.acls import AclDataList, DeletedAclsData
 from app.rest.schemas.base import DryRunData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
@@ -18,15 +19,7 @@ from tests.app.live import ADMIN_TOKEN, LiveWeb, running_web
 from tests.interop import kafka
 from tests.security.secure_quorum import SecureQuorum, secure_quorum, wait_for_voters
 
-ACL = {
-    "resource_type": "TOPIC",
-    "resource_name": "orders",
-    "pattern_type": "LITERAL",
-    "principal": "User:alice",
-    "host": "*",
-    "operation": "READ",
-    "permission": "ALLOW",
-}
+ACL = EXAMPLES["create_acl"]
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +172,10 @@ def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
     assert (done.code, done.output.splitlines()[-1]) == (0, "Created 2; 3 existed.")
     html = {"Accept": "text/html"}
     form = {"preset": "streams", "principal": "User:app", "application_id": "sums", "write_topics": "totals,\nmore"}
+    many = web.client.post(
+        "/rights/applications", data={**form, "write_topics": " ".join(map(str, range(400)))}, headers=html
+    )
+    assert (many.status_code, "There are more than 1000 ACLs." in many.text) == (400, True)
     preview = BeautifulSoup(web.client.post("/rights/applications", data=form, headers=html).text, "html.parser")
     rows = [cell.get_text() for cell in preview.select(".what tbody td")]
     assert (len(rows) // 3, rows.count("none"), rows.count("exists")) == (8, 8, 8)

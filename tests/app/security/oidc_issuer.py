@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 
-from joserfc import jwt
+from joserfc import jws
 from joserfc.jwk import RSAKey
 
 CLIENT_ID = "conclave-test"
@@ -56,8 +56,11 @@ class Issuer:
             public = hmac.digest(key.as_pem(private=False), text.encode(), "sha256")
             return f"{text}.{'' if self.signs_with == 'none' else _base64(public)}"
         if self.signs_with == "stranger":
-            return jwt.encode({"alg": "RS256", "kid": key.kid}, claims, RSAKey.generate_key(2048))
-        return jwt.encode({"alg": self.signs_with, "kid": key.kid}, claims, key, algorithms=[self.signs_with])
+            return jws.serialize_compact(
+                {"alg": "RS256", "kid": key.kid}, json.dumps(claims), RSAKey.generate_key(2048)
+            )
+        header = {"alg": self.signs_with, "kid": key.kid}
+        return jws.serialize_compact(header, json.dumps(claims), key, algorithms=[self.signs_with])
 
 
 def _base64(data: str | bytes) -> str:
@@ -78,7 +81,8 @@ class Handler(BaseHTTPRequestHandler):
             case "/realm/.well-known/openid-configuration":
                 self.answer(200, self.document())
             case "/realm/keys":
-                self.answer(200, {"keys": [key.as_dict(private=False) for key in self.issuer.keys]})
+                odd = [None, {"kty": ["RSA"]}, {"kty": "RSA", "n": ["x" * 400], "e": 3, "use": ["sig"]}]
+                self.answer(200, {"keys": [*odd, *(key.as_dict(private=False) for key in self.issuer.keys)]})
             case "/realm/userinfo":
                 self.answer(200, self.issuer.userinfo or {})
             case "/realm/login" if "user" in query:

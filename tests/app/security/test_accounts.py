@@ -79,8 +79,8 @@ def test_changing_ones_password_requires_the_present_one_and_ends_other_sessions
     assert post(here, "/account/password", present=PASSWORD, password=NEW_PASSWORD).status_code == 303
     assert is_in(here)
     assert not is_in(elsewhere)
-    assert login(web, "nina").last.status_code == 401  # type: ignore[attr-defined]  # set by login
-    assert login(web, "nina", NEW_PASSWORD).last.status_code == 303  # type: ignore[attr-defined]  # set by login
+    assert login(web, "nina").last.status_code == 401
+    assert login(web, "nina", NEW_PASSWORD).last.status_code == 303
 
 
 def test_an_admins_own_password_by_rest_requires_the_present_one(web: LiveWeb) -> None:
@@ -222,7 +222,7 @@ def test_a_new_user_chooses_a_password_with_the_link_of_an_admin(web: LiveWeb) -
     assert client.post("/login/link", data={**form, "password": NEW_PASSWORD}, headers=FORM).status_code == 303
     assert is_in(client)
     assert "Current password" in client.get("/account", headers=FORM).text
-    assert login(web, "berta", NEW_PASSWORD).last.status_code == 303  # type: ignore[attr-defined]  # set by login
+    assert login(web, "berta", NEW_PASSWORD).last.status_code == 303
     again = web.http()
     form["csrf_token"] = csrf_of(again.get("/login", headers=FORM).text)
     taken = again.post("/login/link", data={**form, "password": "another good password"}, headers=FORM)

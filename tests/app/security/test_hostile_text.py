@@ -231,6 +231,23 @@ def test_names_of_users_and_rights_are_shown_as_text(rights: LiveWeb) -> None:
         assert [word for word in further if word == f"user {payload}"], "whom the quota is for"
 
 
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_page_of_a_principal_shows_names_as_text(rights: LiveWeb, payload: str) -> None:
+    admin = login(rights, "xena")
+    name = f"User:{payload}"
+    for question in (
+        {},
+        {"operation": "READ", "resource_type": "GROUP", "resource_name": payload, "host": payload},
+        {"operation": payload[:50], "resource_type": payload[:50]},
+    ):
+        html = admin.get("/rights/principal", params={"name": name, **question}, headers=FORM).text
+        assert_harmless(html)
+        words = Markup(html).words
+        assert [word for word in words if word == f"group {payload}"], "the resource of its ACL"
+        assert [word for word in words if word == f"user {payload}"], "its quota"
+    assert_harmless(admin.get("/rights/principal", params={"name": payload}, headers=FORM).text)
+
+
 @pytest.mark.parametrize(("number", "payload"), list(enumerate(PAYLOADS)))
 def test_the_value_of_a_config_is_shown_as_text(rights: LiveWeb, number: int, payload: str) -> None:
     admin = login(rights, "xena")

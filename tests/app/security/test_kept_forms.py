@@ -11,7 +11,7 @@ from app.db.base import utc_now
 from app.db.models import KeptForm
 from app.security.guard import KEPT_COOKIE, SESSION_COOKIE, VISITOR_COOKIE
 from app.security.kept_forms import FORMS_MAX, KeptForms
-from tests.app.live import LiveWeb
+from tests.app.live import Browser, LiveWeb
 from tests.app.security.test_logins import FORM, add_user, csrf_of, login, session_token
 
 KEPT = "/login?next=%2Fkept-form"
@@ -34,7 +34,7 @@ def acl(token: str) -> dict[str, str]:
     }
 
 
-def sent_too_late(web: LiveWeb, name: str) -> tuple[httpx.Client, httpx.Response]:
+def sent_too_late(web: LiveWeb, name: str) -> tuple[Browser, httpx.Response]:
     """Let a new admin's session end under a filled form, and return the browser and the answer to the form."""
     add_user(web, name, "admin")
     client = login(web, name)

@@ -17,7 +17,7 @@ from app.pages import site
 from app.rest import api
 from app.security.guard import SESSION_COOKIE
 from kraft_core.image.changes import image_changes
-from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, running_web
+from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb, running_web
 
 PASSWORD = "a good long password"
 FORM = {"Accept": "text/html"}
@@ -34,11 +34,11 @@ def add_user(web: LiveWeb, name: str, role: str = "viewer") -> None:
     assert answer.status_code == 201, answer.text
 
 
-def login(web: LiveWeb, name: str, password: str = PASSWORD, client: httpx.Client | None = None) -> httpx.Client:
+def login(web: LiveWeb, name: str, password: str = PASSWORD, client: Browser | None = None) -> Browser:
     client = client or web.http()
     page = client.get("/login", headers=FORM)
     form = {"name": name, "password": password, "csrf_token": csrf_of(page.text), "next": "/"}
-    client.last = client.post("/login", data=form, headers=FORM)  # type: ignore[attr-defined]  # for the test to see
+    client.last = client.post("/login", data=form, headers=FORM)
     return client
 
 

@@ -1,6 +1,7 @@
 """Logins at an OpenID issuer: a real one on this machine, with faults."""
 
 import datetime as dt
+import json
 import re
 import ssl
 import time
@@ -11,9 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
+from joserfc import jws
+from joserfc.jwk import ECKey
 
 from app.config import SettingsError
 from app.security.guard import SESSION_COOKIE
+from app.security.oidc.id_tokens import Expected, checked_claims, signing_keys
 from tests.app.live import LiveWeb, running_web, web_settings
 from tests.app.security.oidc_issuer import CLIENT_ID, CLIENT_SECRET, Issuer, running_issuer
 from tests.app.security.test_logins import FORM, PASSWORD, add_user, login, session_token
@@ -136,14 +140,17 @@ WRONG_TOKENS = {
     "audience": ({"aud": "another-application"}, "RS256", "its token is for another application"),
     "audiences": ({"aud": [CLIENT_ID, "another"]}, "RS256", "its token is for another application"),
     "party": ({"azp": "another-application"}, "RS256", "its token is for another application"),
+    "party is no text": ({"azp": [CLIENT_ID]}, "RS256", "its token is for another application"),
     "issuer": ({"iss": "https://issuer.example"}, "RS256", "its token is of another issuer"),
     "expired": ({"exp": int(time.time()) - 61}, "RS256", "its token has expired"),
     "no expiry": ({"exp": None}, "RS256", "its token has no valid exp"),
     "expiry is no number": ({"exp": float("nan")}, "RS256", "its token has no valid exp"),
     "expiry is true": ({"exp": True}, "RS256", "its token has no valid exp"),
+    "expiry beyond a float": ({"exp": 10**400}, "RS256", "its token has no valid exp"),
     "future": ({"iat": int(time.time()) + 86_400}, "RS256", "the clocks differ"),
     "not yet": ({"nbf": int(time.time()) + 86_400}, "RS256", "the clocks differ"),
     "nobody": ({"sub": ""}, "RS256", "its token names no user"),
+    "nobody in UTF-8": ({"sub": "mallory\ud800"}, "RS256", "its token names no user"),
     "unsigned": ({}, "none", "its token is not signed in an accepted way"),
     "public key as secret": ({}, "HS256", "its token is not signed in an accepted way"),
     "key of a stranger": ({}, "stranger", "its token has a wrong signature"),
@@ -159,6 +166,20 @@ def test_a_wrong_id_token_is_refused(company: LiveWeb, issuer: Issuer, kind: str
     assert (answer.status_code, SESSION_COOKIE in client.cookies) == (401, False), answer.text
     assert cause in answer.text
     assert "mallory" not in {each["name"] for each in company.client.get("/v3/users").json()["data"]}
+
+
+def test_a_token_without_a_key_id_is_checked_with_each_key() -> None:
+    keys = [ECKey.generate_key(curve) for curve in ("P-384", "P-256")]
+    known = signing_keys({"keys": [key.as_dict(private=False) for key in keys]})
+    claims = {"iss": "i", "aud": "c", "nonce": "n", "sub": "s", "iat": 1_000, "exp": 2_000}
+    token = jws.serialize_compact({"alg": "ES256"}, json.dumps(claims), keys[1])
+    assert checked_claims(token, known, Expected("i", "c", "n"), 1_500) == claims
+
+
+def test_a_name_that_no_page_can_show_is_refused(company: LiveWeb, issuer: Issuer) -> None:
+    for groups, status in ((["kafka-admins"], 409), ([], 403)):
+        issuer.logs_in("mallory\ud800", *groups, sub="odd")
+        assert log_in(company)[1].status_code == status
 
 
 def test_clocks_may_differ_by_a_minute(company: LiveWeb, issuer: Issuer) -> None:

@@ -13,7 +13,7 @@ from app.db.base import utc_now
 from app.security import totp
 from app.security.guard import SESSION_COOKIE
 from app.security.secrets import digest
-from tests.app.live import LiveWeb, running_web
+from tests.app.live import Browser, LiveWeb, running_web
 from tests.app.security.test_accounts import confirm, post
 from tests.app.security.test_logins import FORM, PASSWORD, add_user, csrf_of, login, session_token
 from tests.interop import kafka
@@ -47,7 +47,7 @@ def clock(plain: LiveWeb) -> Iterator[Clock]:
     plain.services.security._clock = was
 
 
-def set_up(web: LiveWeb, clock: Clock, name: str, role: str = "viewer") -> tuple[httpx.Client, str, list[str]]:
+def set_up(web: LiveWeb, clock: Clock, name: str, role: str = "viewer") -> tuple[Browser, str, list[str]]:
     """A new user with a second factor: its session, its secret and its recovery codes."""
     add_user(web, name, role)
     client = login(web, name)
@@ -62,10 +62,10 @@ def set_up(web: LiveWeb, clock: Clock, name: str, role: str = "viewer") -> tuple
     return client, secret, codes
 
 
-def first_step(web: LiveWeb, name: str) -> tuple[httpx.Client, dict[str, str]]:
+def first_step(web: LiveWeb, name: str) -> tuple[Browser, dict[str, str]]:
     """Enter the password: the client, and the fields of the form that asks for the code."""
     client = login(web, name)
-    page = client.last  # type: ignore[attr-defined]  # set by login
+    page = client.last
     assert (page.status_code, SESSION_COOKIE in client.cookies) == (200, False), page.text
     step = re.search(r'name="step" value="([^"]+)"', page.text)[1]
     return client, {"step": step, "csrf_token": csrf_of(page.text), "next": "/account"}
@@ -148,6 +148,17 @@ def test_turning_it_on_shows_the_same_secret_after_a_wrong_code_and_ends_other_s
     assert post(client, "/account/second-factor/on", sealed=sealed, code=clock.code(secret)).status_code == 200
     assert elsewhere.get("/v3/clusters").status_code == 401
     assert client.get("/v3/clusters").status_code == 503
+
+
+def test_a_user_without_a_role_of_its_own_sets_one_up(plain: LiveWeb) -> None:
+    add_user(plain, "nils", "none")
+    client = login(plain, "nils")
+    form = {"csrf_token": csrf_of(client.get("/account", headers=FORM).text), "present": PASSWORD, "code": "000000"}
+    assert client.post("/account/second-factor/start", data=form, headers=FORM).status_code == 200
+    for path in ("on", "codes", "off"):
+        answer = client.post(f"/account/second-factor/{path}", data=form, headers=FORM)
+        assert answer.status_code == 422, "the form is read, and its content refused"
+    assert client.get("/kept-form", headers=FORM).status_code == 200, "so a form kept in a granted cluster is found"
 
 
 def test_wrong_codes_are_limited(plain: LiveWeb, clock: Clock) -> None:

@@ -109,7 +109,7 @@ def test_a_token_with_scopes_cannot_create_users(web: LiveWeb) -> None:
     ):
         assert narrow.request(method, path, json=body).status_code == 403, path
     assert narrow.get("/v3/users").status_code == 200
-    assert login(web, "victim").last.status_code == 303  # type: ignore[attr-defined]  # set by login
+    assert login(web, "victim").last.status_code == 303
 
 
 def test_the_name_of_the_environments_token_is_reserved(alone: LiveWeb) -> None:
@@ -208,9 +208,9 @@ def test_only_failures_count_towards_the_limit_of_logins(tmp_path: Path) -> None
             add_user(web, f"user{number}")
         for _ in range(5):
             for number in range(3):
-                assert login(web, f"user{number}").last.status_code == 303  # type: ignore[attr-defined]  # set by login
+                assert login(web, f"user{number}").last.status_code == 303
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            statuses = list(pool.map(lambda _: login(web, "user0").last.status_code, range(16)))  # type: ignore[attr-defined]  # set by login
+            statuses = list(pool.map(lambda _: login(web, "user0").last.status_code, range(16)))
         assert statuses == [303] * 16, "right logins side by side are not in each other's way"
 
 
@@ -221,7 +221,7 @@ def test_links_and_sessions_are_accepted_from_a_source_that_has_failed_too_often
         url = web.client.post("/v3/users/kim/login-link").json()["url"]
         for number in range(12):
             login(web, f"nobody{number}", "wrong")
-        assert login(web, "nobody", "wrong").last.status_code == 429  # type: ignore[attr-defined]  # set by login
+        assert login(web, "nobody", "wrong").last.status_code == 429
         assert session.get("/account", headers=FORM).status_code == 200
         visitor = web.http()
         for _ in range(20):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.cluster.acl_presets import Application
-from kraft_core.clients.admin.acls import describe_acls_request
+from kraft_core.clients.admin.acls import describe_acls_request, described_acls
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from tests.interop.admin.tools import ACLS, Tools
 from tests.interop.conclave import call, running_quorum
@@ -82,17 +82,4 @@ def test_the_acls_of_applications_are_those_of_kafka_acls(tmp_path: Path, tools:
 
 
 async def _created(port: int) -> list[StandardAcl]:
-    answer = await call(port, describe_acls_request(AclFilter()), 3)
-    return [
-        StandardAcl(
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            pattern_type=resource.pattern_type,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission_type,
-        )
-        for resource in answer.resources
-        for each in resource.acls
-    ]
+    return described_acls(await call(port, describe_acls_request(AclFilter()), 3))
