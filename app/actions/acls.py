@@ -18,11 +18,11 @@ class AclActions(Audited):
         return offset
 
     async def delete(
-        self, caller: Caller, wanted: AclFilter, *, validate_only: bool = False
+        self, caller: Caller, *wanted: AclFilter, validate_only: bool = False
     ) -> tuple[int | None, list[StandardAcl]]:
-        """Delete the ACLs that match a filter. Returns the offset, None for a dry run, and the deleted ACLs."""
-        detail: dict[str, Any] = {"filter": repr(wanted)}
+        """Delete the ACLs that match any filter. Returns the offset, None for a dry run, and the deleted ACLs."""
+        detail: dict[str, Any] = {"filter": ", ".join(map(repr, wanted))}
         async with self._audited(caller, "acls.delete", "acl/*", detail, validate_only) as outcome:
-            outcome.offset, deleted = await self._cluster.admin.acls.delete(wanted, validate_only=validate_only)
+            outcome.offset, deleted = await self._cluster.admin.acls.delete(*wanted, validate_only=validate_only)
             detail["acls"] = [str(acl) for acl in deleted]
         return outcome.offset, deleted

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from app.cluster.changes import Changes, only, raise_for
+from app.cluster.changes import Changes, all_of, raise_for
 from kraft_core.clients.admin.acls import (
     create_acls_request,
     delete_acls_request,
@@ -47,18 +47,20 @@ class AclAdmin(Changes):
             raise_for(result.error_code, result.error_message)
         return offset
 
-    async def delete(self, wanted: AclFilter, *, validate_only: bool = False) -> tuple[int | None, list[StandardAcl]]:
-        """Delete every ACL that matches the filter. Returns the offset, None when only validated, and the deleted ACLs.
+    async def delete(self, *wanted: AclFilter, validate_only: bool = False) -> tuple[int | None, list[StandardAcl]]:
+        """Delete every ACL that matches a filter. Returns the offset, None when only validated, and the deleted ACLs.
 
-        Raises KafkaError SECURITY_DISABLED, INVALID_REQUEST.
+        Raises KafkaError SECURITY_DISABLED, INVALID_REQUEST: the error is that of the first refused filter, and what
+        the others match may have been deleted.
         """
         before = self._history.newest_offset
         if validate_only:
             await self._check_authorizer()
-        answer = await self._ask(delete_acls_request((wanted,)), DeleteAclsResponse, dry_run=validate_only)
-        result = only(answer.filter_results)
-        raise_for(result.error_code, result.error_message)
-        deleted = [acl for acl in deleted_acls(result) if isinstance(acl, StandardAcl)]
+        answer = await self._ask(delete_acls_request(wanted), DeleteAclsResponse, dry_run=validate_only)
+        results = all_of(len(wanted), answer.filter_results)
+        for result in results:
+            raise_for(result.error_code, result.error_message)
+        deleted = [acl for result in results for acl in deleted_acls(result) if isinstance(acl, StandardAcl)]
         return None if validate_only else await self._committed_of(before, RemoveAccessControlEntryRecord), deleted
 
     async def _check_authorizer(self) -> None:

@@ -77,9 +77,15 @@ class Changes:
 
 def only(results: tuple[T, ...]) -> T:
     """Return the only result of a request about one resource. Raises KafkaError UNKNOWN_SERVER_ERROR otherwise."""
-    if len(results) != 1:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller returned {len(results)} results, not 1.")
-    return results[0]
+    return all_of(1, results)[0]
+
+
+def all_of(count: int, results: tuple[T, ...]) -> tuple[T, ...]:
+    """Return the results of a request about so many resources. Raises KafkaError UNKNOWN_SERVER_ERROR otherwise."""
+    if len(results) != count:
+        text = f"The controller returned {len(results)} results, not {count}."
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+    return results
 
 
 def raise_for(code: int, message: str | None) -> None:

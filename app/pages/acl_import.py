@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
@@ -19,6 +19,8 @@ from app.texts import phrase
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 
 router = APIRouter(include_in_schema=False, prefix="/rights/import")
+
+DELETED_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ async def import_acls(
     async def apply() -> Flash:
         if new:
             await actions.create(caller, new)
-        for acl in gone:
-            await actions.delete(caller, filter_of(acl))
+        for start in range(0, len(gone), DELETED_AT_ONCE):
+            await actions.delete(caller, *map(filter_of, gone[start : start + DELETED_AT_ONCE]))
         kept = len(found.acls) - len(new)
         text = phrase(
             "ACLs imported: %(new)s added, %(kept)s existed, %(gone)s deleted.", new=len(new), kept=kept, gone=len(gone)

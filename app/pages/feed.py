@@ -62,7 +62,7 @@ def _entry(change: Change, excerpt: Excerpt) -> FeedEntry:
 
 
 def _excerpt(change: Change, wanted: Callable[[str], bool] | None, about: About | None) -> Excerpt:
-    """Return the lines that are wanted, whose number only their texts tell."""
+    """Return the excerpt of the lines that are wanted. Only the texts of the lines tell how many there are."""
     if about is None:
         lines: Sequence[str] = change.headlines_first
     elif any(about(record, change) for _, record in change.records):

@@ -19,7 +19,7 @@ from app.pages.frame import page_of, render
 from app.security.accounts import AccountError
 from app.security.roles import Grant, Role
 from app.services import Owner, services_of
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 
 router = APIRouter(include_in_schema=False, prefix="/access/users/{name}/grants")
 
@@ -62,6 +62,10 @@ async def grants_page(request: Request, _caller: Owner, name: str) -> Response:
     return await _page(request, name)
 
 
+def _path(name: str) -> str:
+    return f"users/{quote(name, safe='')}/grants"
+
+
 def _scope_text(request: Request, grant: Grant) -> str:
     found = clusters_of(request).get(grant.cluster)
     cluster = grant.cluster if found is None else found.settings.cluster_name
@@ -96,7 +100,7 @@ async def put_grant(
         grant = Grant(key, given["topic_prefix"], Role.of(role))
         await services.grants.put(caller.principal, name, grant, keys, caller.info, validate_only=True)
     except (AccountError, ValueError) as refused:
-        return await _page(request, name, refused.args[0], given)
+        return await _page(request, name, sentence_of(refused), given)
 
     async def apply() -> Flash:
         await services.grants.put(caller.principal, name, grant, keys, caller.info)
@@ -106,13 +110,13 @@ async def put_grant(
         title=phrase("Give %(name)s a role", name=name),
         active="/access",
         back=TITLE,
-        back_url=f"/access/users/{quote(name, safe='')}/grants",
-        action=f"/access/users/{quote(name, safe='')}/grants",
+        back_url=f"/access/{_path(name)}",
+        action=f"/access/{_path(name)}",
         button=phrase("Give role"),
         changes=[(_scope_text(request, grant), await _present_role(request, name, grant), role)],
         consequences=[phrase("It adds to the user's own role, and to what tokens of the user may do.")],
         fields=list(given.items()),
-        curl=curl(request, "PUT", f"users/{quote(name, safe='')}/grants", given | {"cluster": key}),
+        curl=curl(request, "PUT", _path(name), given | {"cluster": key}),
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
 
@@ -145,13 +149,13 @@ async def remove_grant(
         title=phrase("Take a role from %(name)s", name=name),
         active="/access",
         back=TITLE,
-        back_url=f"/access/users/{quote(name, safe='')}/grants",
-        action=f"/access/users/{quote(name, safe='')}/grants/remove",
+        back_url=f"/access/{_path(name)}",
+        action=f"/access/{_path(name)}/remove",
         button=phrase("Take role"),
         changes=[(_scope_text(request, grant), await _present_role(request, name, grant), phrase("none"))],
         consequences=[phrase("What remains is the user's own role. Open pages of the user end at once.")],
         fields=[("cluster", cluster), ("topic_prefix", topic_prefix)],
-        curl=curl(request, "DELETE", f"users/{quote(name, safe='')}/grants?{query}"),
+        curl=curl(request, "DELETE", f"{_path(name)}?{query}"),
         dangerous=True,
     )
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)

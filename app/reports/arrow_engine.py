@@ -51,7 +51,7 @@ CODEC = "zstd"
 STATE_COLUMN = {"judged": 0, "held": 1, "rack hits": 1, "cube": 0}
 """The key column with the state, of the tables that have one."""
 NO_CODE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Spark hands out the numbers of the files only: Java code for that would take longer to compile than to do without."""
+"""Spark only distributes the numbers of the files. To compile Java code for that takes longer than it saves."""
 KEYED = ("targets", "alike")
 """The tables that have an entry per partition if no two have the same brokers."""
 

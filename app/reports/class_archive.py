@@ -1,9 +1,9 @@
 """An archive of Spark's classes that a JVM maps instead of loading and verifying them: class data sharing (JEP 350).
 
-Loading and verifying Spark's classes takes a third of the time of a small report. So `app.reports.class_recording` runs
-a report without a result, and its JVM writes the archive (about 180 MB) when it ends. `make setup` has it made for the
-installation, a web process without one makes it in the folder of its reports. The name contains the build of Java and
-Spark, and a JVM that cannot use an archive ignores it.
+Loading and verifying Spark's classes is half of what a small report costs. So `app.reports.class_recording` runs a
+report of an empty cluster, and its JVM writes the archive (about 160 MB) when it ends. `make setup` runs it for the
+installation. A web process that finds no archive runs it after its first report, for the folder of its reports. The
+name contains the build of Java and Spark, and a JVM that cannot use an archive ignores it.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 def class_archive(folder: Path, java_home: Path) -> Path | None:
     """Return the path of the archive for this Java and Spark. None without Spark.
 
-    That of the installation if it exists, else one in `folder`, which may not exist yet.
+    It is the archive of the installation if that exists, else the one in `folder`, which may not exist yet.
     """
     spark = importlib.util.find_spec("pyspark")
     java = (java_home / "bin" / "java").resolve()

@@ -1,9 +1,10 @@
-"""Makes the archive of Spark's classes (see `app.reports.class_archive`) by a report of an empty cluster.
+"""Makes the archive of Spark's classes (see `app.reports.class_archive`) with a report of an empty cluster.
 
     python -m app.reports.class_recording [--archive FILE] [--java-home FOLDER] [--parent PID]
 
-Without a file, that of the installation, which the first report uses too; `make setup` does so. It takes half a minute
-at the lowest priority. Exit codes: 0 there is an archive, 1 this Java or Spark cannot write one, 2 wrong use.
+Without --archive it makes the archive of the installation, as `make setup` does; then the first report has it too. It
+takes half a minute at the lowest priority. Exit codes: 0 there is an archive, 1 this Java or Spark cannot write one,
+2 wrong use.
 """
 
 import argparse

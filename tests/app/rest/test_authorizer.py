@@ -1,6 +1,7 @@
 """ACLs and delegation tokens through REST, on a controller with an authorizer; and a user with few rights."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -251,8 +252,8 @@ def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: Li
     first, second = ({**ACL, "principal": "User:imported", "resource_name": name} for name in ("kept", "restored"))
     assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [first, second]}).status_code == 204
     text = web.client.get("/download?of=/rights&table=acls&format=csv&whole=yes").text
-    other = {**ACL, "principal": "User:imported", "resource_name": "other"}
     assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [second]}).status_code == 200
+    other = {**ACL, "principal": "User:imported", "resource_name": "other"}
     assert web.client.post(f"{web.cluster}/acls", json=other).status_code == 201
 
     def sent(**form: str) -> BeautifulSoup:
@@ -261,17 +262,27 @@ def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: Li
 
     shown = sent().select_one(".confirm")
     assert shown is not None
-    count = len(before)
-    assert f"1 are added, {count + 1} exist already, 0 are deleted." in shown.get_text()
+    assert f"1 are added, {len(before) + 1} exist already, 0 are deleted." in shown.get_text()
     assert "Line 2: " in sent(text="principal,permission,operation,resource,pattern_type,host\nx,x,x,x,x,x").get_text()
     assert sent(remove="yes").select_one("input[name=typed]") is not None
     assert "Nothing has changed." in sent(remove="yes", confirmed="yes", typed="7").get_text()
     assert other in listed(web)
     sent(remove="yes", confirmed="yes", typed="1")
     now = listed(web)
-    assert (first in now, second in now, other in now, len(now)) == (True, True, False, count + 2)
+    assert (first in now, second in now, other in now, len(now)) == (True, True, False, len(before) + 2)
     assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [first, second]}).status_code == 200
     assert listed(web) == before
+
+
+def test_an_import_deletes_all_others_in_one_change(web: LiveWeb) -> None:
+    before = listed(web)
+    made = [{**ACL, "principal": "User:imported", "resource_name": name} for name in ("kept", "first", "second")]
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": made}).status_code == 204
+    form = {"text": json.dumps([*before, made[0]]), "remove": "yes", "confirmed": "yes", "typed": "2"}
+    assert web.client.post("/rights/import", data=form, headers={"Accept": "text/html"}).status_code == 303
+    (event,) = web.client.get("/v3/audit?action=acls.delete&page_size=1").json()["data"]
+    assert all(f"resourceName={name}," in str(event["detail"]["acls"]) for name in ("first", "second"))
+    web.client.post(f"{web.cluster}/acls:delete", json={"data": made[:1]}).raise_for_status()
 
 
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:
