@@ -1,4 +1,4 @@
-"""Tables of the web process: accounts, the audit, idempotency keys, its shares of limits, the epochs of quorums.
+"""Tables of the web process: accounts, audit, shares of limits, idempotency keys and epochs of quorums.
 
 Secrets are stored as digests: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests.
 Each has at least 128 random bits, so a plain digest cannot be reversed. Only second factors are sealed: see totp.
