@@ -24,7 +24,7 @@ SHELL := /bin/bash
 
 LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup setup-test lock run test check lint format slow simulate chaos explore costs screenshots messages client bench clean
+.PHONY: help setup setup-test lock run test check format slow simulate chaos explore costs screenshots messages client bench clean
 
 help:
 	@echo "make setup | run | test | check | format | lock | slow | simulate | chaos | explore | costs | screenshots | messages | client | bench | clean"
@@ -63,21 +63,14 @@ run: setup
 	@$(BIN)/python -m app.reports.java --check || true
 	$(BIN)/conclave up $(ARGS)
 
-check: lint
-	$(BIN)/pytest -q tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
-
-# What `make check` does beside tests that are among those of `make test` too.
-lint: setup-test
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+check: setup-test
+	$(BIN)/pytest -q -p no:randomly tests/test_lint.py tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
 
 format: setup-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: setup-test lint
+test: setup-test
 	$(BIN)/python -m tests.needs
 	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
 
