@@ -1,4 +1,4 @@
-"""Tables of the web process: accounts, the audit, idempotency keys and the epochs of quorums.
+"""Tables of the web process: accounts, audit, shares of limits, idempotency keys and epochs of quorums.
 
 Secrets are stored as digests: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests.
 Each has at least 128 random bits, so a plain digest cannot be reversed. Only second factors are sealed: see totp.
@@ -180,6 +180,18 @@ class LoginFailure(Base):
     id: Mapped[PK]
     key_digest: Mapped[Digest]
     at: Mapped[Moment]
+
+
+class WebProcess(Base):
+    """A running web process and what it has leased of the limits per caller; see app.security.caller_shares.
+
+    `leased`: slots by pool and holder. A process that has ended without notice loses them at `lease_until`.
+    """
+
+    __tablename__ = "web_processes"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    lease_until: Mapped[Moment]
+    leased: Mapped[dict[str, dict[str, int]]] = mapped_column(JSON)
 
 
 class ClusterRecord(Base):

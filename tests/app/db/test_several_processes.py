@@ -1,18 +1,23 @@
 """Two web processes on one PostgreSQL behind a proxy that retries, as docs/operations.md describes production."""
 
+import datetime as dt
 import itertools
 import json
 import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
+from app.db.base import utc_now
+from app.db.models import ApiToken
+from app.security.caller_shares import LEASE_SECONDS, PARTS, agree
 from tests.app.db.servers import postgresql_server
 from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb, web_settings
 from tests.app.security.test_logins import FORM, add_user, login
@@ -22,6 +27,9 @@ pytestmark = pytest.mark.postgresql
 ATTEMPTS_MAX = 3
 RETRY_S = 60.0
 END = "topic rolling-end: created"
+CONNECTIONS = 160
+STREAMS_MAX = CONNECTIONS // 4
+"""Event streams of one caller at both processes together."""
 
 
 class RetryingProxy:
@@ -99,7 +107,8 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with postgresql_server() as server:
+    with postgresql_server() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.web.connections_allowed", lambda: CONNECTIONS)
         made = Pair(tmp_path_factory.mktemp("pair"), node.bootstrap, server.url)
         made.webs[0].wait_for_broker()
         yield made
@@ -210,3 +219,52 @@ def test_wrong_logins_at_one_process_count_at_the_other(pair: Pair) -> None:
 
     assert [status(web, "wrong") for web in (one, other, one)] == [401] * ATTEMPTS_MAX
     assert (status(one, "wrong"), status(other, "wrong")) == (429, 429)
+
+
+def new_token(web: LiveWeb, name: str) -> str:
+    made = web.client.post("/v3/tokens", json={"name": name, "role": "viewer"})
+    assert made.status_code == 201, made.text
+    return str(made.json()["token"])
+
+
+def open_streams(webs: Iterable[LiveWeb], token: str, opened: ExitStack) -> list[int]:
+    """Open an event stream at each of `webs` in turn. Return the status of each answer."""
+    statuses = []
+    request = f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    for web in webs:
+        connection = opened.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=60))
+        connection.sendall(request)
+        statuses.append(int(connection.recv(65_536).split()[1]))
+    return statuses
+
+
+def test_a_caller_has_no_more_streams_at_two_processes_than_at_one(pair: Pair) -> None:
+    token = new_token(pair.webs[0], "greedy")
+    with ExitStack() as opened:
+        assert (
+            open_streams(itertools.islice(itertools.cycle(pair.webs), STREAMS_MAX), token, opened)
+            == [200] * STREAMS_MAX
+        )
+        assert open_streams(pair.webs, token, opened) == [429] * 2
+        other = new_token(pair.webs[0], "modest")
+        assert open_streams(pair.webs, other, opened) == [200] * 2
+
+
+def test_the_share_of_a_killed_process_returns_with_its_lease(pair: Pair) -> None:
+    database = pair.webs[0].services.database
+    token = new_token(pair.webs[0], "survivor")
+    token_id = database.write_now(lambda session: session.scalar(select(ApiToken.id).filter_by(name="survivor")))
+    holder, free = f"token:{token_id}", STREAMS_MAX // PARTS
+
+    def killed(leased_at: dt.datetime) -> int:
+        """Lease all that can be leased in the name of a third process, which never extends it."""
+        wanted = {"streams": {holder: STREAMS_MAX}}
+        return database.write_now(agree, "killed", {"streams": (free, STREAMS_MAX)}, wanted, leased_at)["streams"][
+            holder
+        ]
+
+    with ExitStack() as opened:
+        assert killed(utc_now()) == STREAMS_MAX - 2 * free
+        assert open_streams([pair.webs[0]] * (free + 1), token, opened) == [200] * free + [429]
+        killed(utc_now() - dt.timedelta(seconds=LEASE_SECONDS + 1))
+        kafka.wait_until(lambda: open_streams(pair.webs[:1], token, opened) == [200], 60, "its share is back", 0.1)

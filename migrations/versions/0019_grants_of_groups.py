@@ -3,14 +3,14 @@
 Rules: the release before must still run on the new schema; lock briefly; name every constraint; SQLite alters a table
 only through op.batch_alter_table.
 
-Revision: 0018, after 0017, 2026-11-23 17:30:00
+Revision: 0019, after 0018, 2026-11-23 17:30:00
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0018"
-down_revision = "0017"
+revision = "0019"
+down_revision = "0018"
 branch_labels = None
 depends_on = None
 
