@@ -53,16 +53,20 @@ class User(Base):
 
 
 class RoleGrant(OfCluster, Base):
-    """A role of a user in one cluster, beyond the user's own; see app.security.roles.Grant."""
+    """A role of a user in one cluster, beyond the user's own; see app.security.roles.Grant.
+
+    `from_group` is the issuer's group that gives it since the user's last login, "" for one that an admin gave.
+    """
 
     __tablename__ = "role_grants"
     __table_args__ = (
-        UniqueConstraint("user_id", "cluster", "topic_prefix"),
+        UniqueConstraint("user_id", "cluster", "topic_prefix", "from_group"),
         CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
     )
     id: Mapped[PK]
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     topic_prefix: Mapped[str] = mapped_column(String(249))
+    from_group: Mapped[Name] = mapped_column(server_default="", default="")
     role: Mapped[str] = mapped_column(String(16))
 
 
