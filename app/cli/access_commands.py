@@ -3,6 +3,7 @@
 Each command imports its work when it runs, so that help is fast.
 """
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from app.cli.options import ContextOption, DryRunOption, JsonOption, TokenOption, UrlOption, YesOption
 from app.security.roles import RoleName
 
-acls = typer.Typer(help="List, create and delete the ACLs of the cluster.", no_args_is_help=True)
+acls = typer.Typer(help="List, create, delete, export and import the ACLs of the cluster.", no_args_is_help=True)
 users = typer.Typer(help="List, add, change and remove the users of the web process.", no_args_is_help=True)
 
 Principal = Annotated[str | None, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")]
@@ -161,6 +162,38 @@ def acls_delete(
     )
     web = WebProcess.chosen(url, token, context)
     raise typer.Exit(delete_acls(web, wanted, yes=yes, dry_run=dry_run))
+
+
+@acls.command("export")
+def acls_export(
+    url: UrlOption = None, token: TokenOption = None, context: ContextOption = None, *, as_json: JsonOption = False
+) -> None:
+    """Print all ACLs as CSV, or as JSON, for `conclave acls import` and the page *Import ACLs*."""
+    from app.cli.acls import export_acls
+    from app.cli.web_process import WebProcess
+
+    export_acls(WebProcess.chosen(url, token, context), as_json=as_json)
+
+
+@acls.command("import")
+def acls_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or JSON; - is standard input.")],
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    *,
+    remove_others: Annotated[
+        bool, typer.Option("--remove-others", help="Delete all ACLs that are not listed.")
+    ] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Create the ACLs of a file that do not exist, and with --remove-others delete all others."""
+    from app.cli.acls import import_acls
+    from app.cli.web_process import WebProcess
+
+    web = WebProcess.chosen(url, token, context)
+    raise typer.Exit(import_acls(web, file, remove_others=remove_others, yes=yes, dry_run=dry_run))
 
 
 @users.command("list")

@@ -4,8 +4,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from app.actions.acls import ImportChange
 from app.cluster.acl_presets import Preset
-from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ListOf, Name, Resource, Validated
+from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ItemResult, ListOf, Name, Resource, Validated
 
 APPLICATION_TOPICS_MAX: Final = 100
 
@@ -30,6 +31,12 @@ class CreateAclsBody(ChangeBody):
     """ACLs to create in one request."""
 
     data: Annotated[tuple[AclEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
+
+
+class ImportAclsBody(CreateAclsBody):
+    """The ACLs that are to exist. With `remove_others`, all others are deleted."""
+
+    remove_others: bool = False
 
 
 class ApplicationBody(ChangeBody):
@@ -71,3 +78,32 @@ class DeletedAclsData(Validated):
     """The deleted ACLs."""
 
     data: list[AclData]
+
+
+class AclResult(ItemResult):
+    """The result of one ACL."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+class ImportedAclData(AclResult):
+    """An ACL of an import: created, left as it was, or deleted."""
+
+    change: ImportChange
+
+
+class AclImportData(Validated):
+    """The result of each listed ACL, in the order of the request, then of the deleted ones; and their numbers."""
+
+    kind: Literal["KafkaAclImport"]
+    created_count: int
+    unchanged_count: int
+    deleted_count: int
+    refused_count: int
+    data: list[ImportedAclData]

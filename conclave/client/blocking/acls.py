@@ -7,7 +7,14 @@ from msgspec import UNSET, UnsetType
 
 from conclave.client.calls import Call
 from conclave.client.methods import Methods
-from conclave.client.models.acls import AclData, AclDataList, AclDeletionDataList, AclEntry, DeletedAclsData
+from conclave.client.models.acls import (
+    AclData,
+    AclDataList,
+    AclDeletionDataList,
+    AclEntry,
+    AclImportData,
+    DeletedAclsData,
+)
 from conclave.client.models.shared import DryRunData
 from conclave.client.pages import Pages
 
@@ -162,6 +169,20 @@ class AclsMethods(Methods):
                     "application_id": application_id,
                     "exactly_once": exactly_once,
                 },
+            )
+        )
+
+    def import_acls(
+        self, *, data: Sequence[AclEntry], remove_others: bool | UnsetType = UNSET, validate_only: bool = False
+    ) -> AclImportData:
+        """Create the listed ACLs that do not exist and, if wanted, delete all others."""
+        return self._send(
+            Call[AclImportData](
+                "POST",
+                "/v3/clusters/{cluster_id}/acls:import",
+                {200: AclImportData, 207: AclImportData},
+                query={"validate_only": validate_only},
+                body={"data": data, "remove_others": remove_others},
             )
         )
 

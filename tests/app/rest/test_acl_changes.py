@@ -1,13 +1,15 @@
 """ACLs on a controller with an authorizer: by REST, by command and on pages."""
 
+import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from bs4 import BeautifulSoup
 
-from app.rest.schemas.acls import DeletedAclsData
+from app.rest.schemas.acls import AclImportData, DeletedAclsData
 from app.rest.schemas.base import DryRunData
 from app.rest.schemas.deletions import AclDeletionDataList
 from tests.app.cli.in_process import conclave
@@ -221,7 +223,7 @@ def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: Li
 
     shown = sent().select_one(".confirm")
     assert shown is not None
-    assert f"1 are added, {len(before) + 1} exist already, 0 are deleted." in shown.get_text()
+    assert f"1 to add, {len(before) + 1} exist already, 0 to delete." in shown.get_text()
     assert "Line 2: " in sent(text="principal,permission,operation,resource,pattern_type,host\nx,x,x,x,x,x").get_text()
     assert sent(remove="yes").select_one("input[name=typed]") is not None
     assert "Nothing has changed." in sent(remove="yes", confirmed="yes", typed="7").get_text()
@@ -242,6 +244,83 @@ def test_an_import_deletes_all_others_in_one_change(web: LiveWeb) -> None:
     (event,) = web.client.get("/v3/audit?action=acls.delete&page_size=1").json()["data"]
     assert all(f"resourceName={name}," in str(event["detail"]["acls"]) for name in ("first", "second"))
     web.client.post(f"{web.cluster}/acls:delete", json={"data": made[:1]}).raise_for_status()
+
+
+def test_acls_are_imported_by_rest_with_a_result_for_each(web: LiveWeb) -> None:
+    before, url = listed(web), f"{web.cluster}/acls:import"
+    kept, new, other = ({**ACL, "principal": "User:rest", "resource_name": name} for name in ("kept", "new", "other"))
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [kept, other]}).status_code == 204
+    body = {"data": [*before, kept, new, new], "remove_others": True}
+
+    def imported(**change: object) -> AclImportData:
+        answer = web.client.post(url, json={**body, **change})
+        assert answer.status_code == 200, answer.text
+        return AclImportData.model_validate_json(answer.content)
+
+    for only, added, gone in ((True, 1, 1), (False, 1, 1), (False, 0, 0)):
+        found = imported(validate_only=only)
+        counts = (found.created_count, found.unchanged_count, found.deleted_count, found.refused_count)
+        assert counts == (added, len(before) + 2 - added, gone, 0)
+        results = {each.resource_name: each for each in found.data if each.principal == "User:rest"}
+        assert (results["kept"].change, results["new"].change) == ("NONE", "CREATE" if added else "NONE")
+        assert [(each.resource_name, each.change) for each in found.data[len(before) + 2 :]] == [("other", "DELETE")][
+            :gone
+        ]
+        has_changed = not only and bool(added)
+        assert [results[name].metadata_offset is not None for name in ("new", "kept")] == [has_changed, False]
+        assert other in listed(web) if only else other not in listed(web)
+    assert imported(data=[kept], remove_others=False).deleted_count == 0
+    for entry, said in (
+        ({"operation": "FLY"}, "/data/1 operation 'FLY' is not one of"),
+        ({"principal": "nobody"}, "/data/1 expected a string in format principalType:principalName but got nobody"),
+        ({"resource_name": ""}, "/data/1 resource_name must be given."),
+    ):
+        refused = web.client.post(url, json={"data": [ACL, {**ACL, **entry}], "remove_others": True})
+        assert (refused.status_code, said in refused.json()["message"]) == (400, True), refused.text
+        assert refused.json()["errors"][0]["pointer"] == "/data/1"
+    odd = web.client.post(url, json={"data": [new | {"principal": "User:odd"}, {**ACL, "resource_type": "CLUSTER"}]})
+    assert (odd.status_code, odd.json()["kafka_error"]) == (400, "INVALID_REQUEST"), "the controllers' rules"
+    assert sorted(each["resource_name"] for each in listed(web) if each not in before) == ["kept", "new"]
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [kept, new]}).status_code == 200
+
+
+def test_exported_acls_are_imported_by_the_command(
+    web: LiveWeb, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def acls(*arguments: object) -> tuple[int, str, str]:
+        done = conclave(capfd, "acls", *arguments, "--url", web.url, "--token", ADMIN_TOKEN)
+        return done.code, done.output, done.complaint
+
+    before = listed(web)
+    spaced = {**ACL, "principal": "User:two  spaces", "operation": "DESCRIBE_CONFIGS"}
+    kept, gone, other = (spaced, *({**ACL, "principal": "User:file", "resource_name": name} for name in ("a", "b")))
+    assert web.client.post(f"{web.cluster}/acls:batch", json={"data": [kept, gone]}).status_code == 204
+    file = tmp_path / "acls.csv"
+    file.write_bytes(acls("export")[1].encode())
+    page = web.client.get("/download?of=/rights&table=acls&format=csv&whole=yes").text
+    assert file.read_bytes().decode() == page
+    as_json = web.client.get("/download?of=/rights&table=acls&format=json&whole=yes").json()
+    said = json.loads(acls("export", "--json")[1])
+    assert {**said, "metadata_offset": None} == {**as_json, "metadata_offset": None}
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [gone]}).status_code == 200
+    assert web.client.post(f"{web.cluster}/acls", json=other).status_code == 201
+    code, shown, _ = acls("import", file, "--remove-others", "--dry-run")
+    counts = f"1 created, {len(before) + 1} unchanged, 1 deleted, 0 refused"
+    assert (code, shown.splitlines()[-1]) == (0, f"Dry run: {counts}; nothing was changed.")
+    assert [line.split()[0] for line in shown.splitlines()[1:-1]] == ["create", "delete"]
+    code, _, complaint = acls("import", file, "--remove-others")
+    assert (code, "confirm with --yes" in complaint) == (2, True)
+    assert (gone in listed(web), other in listed(web)) == (False, True)
+    assert acls("import", file, "--remove-others", "--yes")[1].splitlines()[-1] == f"Done: {counts}."
+    assert (gone in listed(web), other in listed(web)) == (True, False)
+    wrong = page.replace("describe configs", "fly")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(wrong.encode())))
+    code, shown, complaint = acls("import", "-", "--remove-others", "--yes")
+    assert (code, shown) == (1, "Nothing was changed.\n")
+    number = next(index for index, line in enumerate(wrong.split("\n"), 1) if ",fly," in line)
+    assert complaint.startswith(f"conclave: standard input: line {number}: operation 'fly' is not one of ")
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [kept, gone]}).status_code == 200
+    assert listed(web) == before
 
 
 def test_selected_acls_are_deleted_from_the_page_after_a_preview(web: LiveWeb) -> None:

@@ -1,12 +1,14 @@
 """Delegation tokens through REST, on a controller with an authorizer; and a user with few rights."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.rest.schemas.acls import AclImportData
 from app.rest.schemas.delegation_tokens import CreatedDelegationTokenData, DelegationTokenData, DelegationTokenDataList
 from tests.app.live import LiveWeb, running_web
 from tests.app.rest.authorizer import ACL, authorized_quorum, listed, super_user_web
@@ -193,3 +195,30 @@ def test_a_web_process_has_the_rights_of_its_user(web: LiveWeb, quorum: SecureQu
         read = f"{web.cluster}/broker-configs/log.cleaner.threads?min_offset={done.headers['X-Metadata-Offset']}"
         assert web.client.get(read).json()["value"] == "2"
         assert web.client.delete(config).status_code == 204
+
+
+def test_an_import_that_deletes_the_right_to_delete_tells_what_stays(
+    web: LiveWeb, quorum: SecureQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ACLs of transactional ids are deleted after those of the cluster."""
+    reading = ("CLUSTER_ACTION", "DESCRIBE")
+    allow_only(web, *reading, "ALTER")
+    left = {**ACL, "resource_type": "TRANSACTIONAL_ID", "principal": "User:left", "operation": "WRITE"}
+    assert web.client.post(f"{web.cluster}/acls", json=left).status_code == 201
+    monkeypatch.setattr("app.actions.acls.DELETED_AT_ONCE", 1)
+    with running_web(tmp_path, quorum.bootstrap, command_config=quorum.command_config) as limited:
+        limited.wait_ready()
+        kept = [each for each in listed(web, principal="User:admin") if each["operation"] in reading]
+        answer = limited.client.post(f"{limited.cluster}/acls:import", json={"data": kept, "remove_others": True})
+        assert answer.status_code == 207, answer.text
+        found = AclImportData.model_validate_json(answer.content)
+        assert (found.unchanged_count, found.refused_count) == (2, 1)
+        assert [(each.operation, each.kafka_error) for each in found.data[-2:]] == [
+            ("ALTER", None),
+            ("WRITE", "CLUSTER_AUTHORIZATION_FAILED"),
+        ]
+        form = {"text": json.dumps(kept), "remove": "yes", "confirmed": "yes", "typed": "1"}
+        page = limited.client.post("/rights/import", data=form, headers={"Accept": "text/html"}, follow_redirects=True)
+        assert "Not deleted: 1." in page.text
+    assert left in listed(web)
+    assert web.client.post(f"{web.cluster}/acls:delete", json={"data": [left]}).status_code == 200
