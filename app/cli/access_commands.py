@@ -98,7 +98,7 @@ def acls_create(
 
 @acls.command("application")
 def acls_application(
-    preset: Annotated[str, typer.Argument(metavar="producer|consumer|streams", help="Kind of application.")],
+    preset: Annotated[str, typer.Argument(metavar="producer|consumer|streams|connect", help="Kind of application.")],
     principal: Annotated[str, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")],
     url: UrlOption = None,
     token: TokenOption = None,
@@ -111,13 +111,17 @@ def acls_application(
     application_id: Annotated[
         str | None, typer.Option("--application-id", help="Of Kafka Streams: prefix of its groups and internal topics.")
     ] = None,
+    internal_topic: Annotated[
+        list[str] | None, typer.Option("--internal-topic", help="Of Connect: config, offset and status topic.")
+    ] = None,
+    connector: Annotated[list[str] | None, typer.Option("--connector", help="Of Connect. May be repeated.")] = None,
     *,
     prefixed: Prefixed = False,
     idempotent: Annotated[bool, typer.Option("--idempotent", help="Of a producer without a transactional id.")] = False,
-    exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Of Kafka Streams.")] = False,
+    exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Of Kafka Streams and Connect.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Create the ACLs of a producer, a consumer or an application of Kafka Streams, as kafka-acls does."""
+    """Create the ACLs of a producer, a consumer, an application of Kafka Streams, or workers of Kafka Connect."""
     from app.cli.acls import create_application
     from app.cli.web_process import WebProcess
 
@@ -133,6 +137,8 @@ def acls_application(
         "idempotent": idempotent,
         "application_id": application_id or "",
         "exactly_once": exactly_once,
+        "internal_topics": internal_topic or [],
+        "connectors": connector or [],
     }
     create_application(WebProcess.chosen(url, token, context), application, dry_run=dry_run)
 

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.acls import acl_of, filter_of
-from app.pages.access_control import TITLE, acl_row
-from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.access_control import TITLE, acl_row, refused_form
+from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
+from app.pages.frame import REFUSALS
 from app.services import Admin, services_of
 from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
@@ -75,6 +76,7 @@ def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: 
         else cluster_curl(request, "DELETE", f"acls?{urlencode(given)}"),
         fields=form.fields,
         dangerous=not is_new,
+        verdict=VALIDATED if is_new else "",
     )
 
 
@@ -82,8 +84,16 @@ def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: 
 async def create_acl(
     request: Request, caller: Admin, form: FormDep, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
-    """Preview a new ACL; with confirmed=yes create it."""
-    acl = form.acl()
+    """Preview a new ACL; with confirmed=yes create it.
+
+    What is refused before the preview is said above the form, as it was filled in.
+    """
+    try:
+        acl = form.acl()
+        if not confirmed:
+            await services_of(request).actions.acls.create(caller, [acl], validate_only=True)
+    except REFUSALS as refused:
+        return refused_form(request, "acl", refused, dict(form.fields))
 
     async def apply() -> Flash:
         offset = await services_of(request).actions.acls.create(caller, [acl])

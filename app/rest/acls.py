@@ -126,7 +126,7 @@ async def create_acls(
 async def create_application_acls(
     body: ApplicationBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
-    """Create the ACLs of a producer, a consumer or an application of Kafka Streams. Those that exist stay."""
+    """Create the ACLs of a producer, a consumer, Kafka Streams or Kafka Connect. Those that exist stay."""
     acls = Application(**body.model_dump(exclude={"validate_only"})).acls()
     offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
     return _planned(view, acls) if validate_only else no_content(offset)

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from app.actions.acls import ImportChange
-from app.cluster.acl_presets import Preset
+from app.cluster.acl_presets import INTERNAL_TOPICS, Preset
 from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ItemResult, ListOf, Name, Resource, Validated
 
 APPLICATION_TOPICS_MAX: Final = 100
@@ -40,7 +40,10 @@ class ImportAclsBody(CreateAclsBody):
 
 
 class ApplicationBody(ChangeBody):
-    """An application whose ACLs are created, as kafka-acls does with --producer and --consumer."""
+    """An application whose ACLs are created, as kafka-acls does with --producer and --consumer.
+
+    Connect needs its group, its three internal topics and, for sinks, the names of the connectors.
+    """
 
     preset: Preset
     principal: Name
@@ -53,6 +56,8 @@ class ApplicationBody(ChangeBody):
     idempotent: bool = False
     application_id: Name = ""
     exactly_once: bool = False
+    internal_topics: Annotated[tuple[Name, ...], Field(max_length=INTERNAL_TOPICS, strict=False)] = ()
+    connectors: Annotated[tuple[Name, ...], Field(max_length=APPLICATION_TOPICS_MAX, strict=False)] = ()
 
 
 class AclData(Resource):

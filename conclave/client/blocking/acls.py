@@ -136,7 +136,7 @@ class AclsMethods(Methods):
     def create_application_acls(
         self,
         *,
-        preset: Literal["producer", "consumer", "streams"],
+        preset: Literal["producer", "consumer", "streams", "connect"],
         principal: str,
         host: str | UnsetType = UNSET,
         read_topics: Sequence[str] | UnsetType = UNSET,
@@ -147,9 +147,11 @@ class AclsMethods(Methods):
         idempotent: bool | UnsetType = UNSET,
         application_id: str | UnsetType = UNSET,
         exactly_once: bool | UnsetType = UNSET,
+        internal_topics: Sequence[str] | UnsetType = UNSET,
+        connectors: Sequence[str] | UnsetType = UNSET,
         validate_only: bool = False,
     ) -> DryRunData | None:
-        """Create the ACLs of a producer, a consumer or an application of Kafka Streams. Those that exist stay."""
+        """Create the ACLs of a producer, a consumer, Kafka Streams or Kafka Connect. Those that exist stay."""
         return self._send(
             Call[DryRunData | None](
                 "POST",
@@ -168,6 +170,8 @@ class AclsMethods(Methods):
                     "idempotent": idempotent,
                     "application_id": application_id,
                     "exactly_once": exactly_once,
+                    "internal_topics": internal_topics,
+                    "connectors": connectors,
                 },
             )
         )

@@ -113,7 +113,7 @@ def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
         ({"group": ""}, "The preset consumer needs group."),
         ({"preset": "producer"}, "The preset producer needs write_topics."),
         ({"principal": "app"}, "The principal must be TYPE:NAME, as in User:alice (was 'app')."),
-        ({"preset": "broker"}, "preset input should be 'producer', 'consumer' or 'streams'"),
+        ({"preset": "broker"}, "preset input should be 'producer', 'consumer', 'streams' or 'connect'"),
     ):
         refused = web.client.post(url, json={**wanted, **change})
         assert (refused.status_code in {400, 422}, said in refused.json()["message"]) == (True, True), refused.text
@@ -149,6 +149,90 @@ def test_an_application_gets_its_acls_by_rest_by_command_and_on_the_page(
     any_of = {"resource_type": "ANY", "pattern_type": "ANY", "operation": "ANY", "permission": "ANY"}
     assert web.client.delete(f"{web.cluster}/acls", params={**any_of, "principal": "User:app"}).status_code == 200
     assert listed(web) == before
+
+
+def test_workers_of_connect_get_what_the_user_guide_of_connect_lists(web: LiveWeb) -> None:
+    """Source: "ACL requirements" in the user guide of Kafka Connect, without those for brokers before 2.8."""
+    wanted = {
+        "preset": "connect",
+        "principal": "User:worker",
+        "group": "etl",
+        "internal_topics": ["etl-configs", "etl-offsets", "etl-status"],
+        "connectors": ["orders-sink", "db-source"],
+        "read_topics": ["orders."],
+        "write_topics": ["db."],
+        "prefixed": True,
+        "exactly_once": True,
+    }
+
+    def planned(**change: object) -> set[tuple[str, ...]]:
+        answer = web.client.post(f"{web.cluster}/acls:application?validate_only=true", json={**wanted, **change})
+        assert answer.status_code == 200, answer.text
+        acls = [dict(each["after"]) for each in answer.json()["changes"]]
+        return {
+            (each["operation"], each["resource_type"], each["pattern_type"], each["resource_name"]) for each in acls
+        }
+
+    workers = {("READ", "GROUP", "LITERAL", "etl")} | {
+        (operation, "TOPIC", "LITERAL", f"etl-{topic}")
+        for operation in ("READ", "WRITE", "CREATE")
+        for topic in ("configs", "offsets", "status")
+    }
+    sinks = {("READ", "GROUP", "LITERAL", f"connect-{name}") for name in ("orders-sink", "db-source")}
+    sinks |= {(operation, "TOPIC", "PREFIXED", "orders.") for operation in ("READ", "DESCRIBE")}
+    sources = {(operation, "TOPIC", "PREFIXED", "db.") for operation in ("WRITE", "CREATE", "DESCRIBE")}
+    once = {
+        (operation, "TRANSACTIONAL_ID", pattern, name)
+        for operation in ("WRITE", "DESCRIBE")
+        for pattern, name in (
+            ("LITERAL", "connect-cluster-etl"),
+            ("PREFIXED", "etl-orders-sink-"),
+            ("PREFIXED", "etl-db-source-"),
+        )
+    }
+    assert planned() == workers | sinks | sources | once
+    assert planned(exactly_once=False, read_topics=[]) == workers | sources
+    assert planned(exactly_once=False, read_topics=[], write_topics=[], connectors=[]) == workers
+    for change, said in (
+        ({"internal_topics": ["etl-configs", "etl-configs"]}, "are three: configs, offsets, status (was etl-configs, "),
+        ({"connectors": []}, "The preset connect needs connectors."),
+    ):
+        refused = web.client.post(f"{web.cluster}/acls:application", json={**wanted, **change})
+        assert (refused.status_code, said in refused.json()["message"]) == (400, True), refused.text
+
+
+def test_a_refused_form_of_acls_keeps_what_was_typed(web: LiveWeb) -> None:
+    application = {
+        "preset": "connect",
+        "principal": "User:worker",
+        "read_topics": "orders payments",
+        "internal_topics": "configs offsets",
+        "prefixed": "yes",
+        "host": "10.0.0.7",
+    }
+    acl = {**ACL, "permission": "DENY", "resource_type": "CLUSTER", "resource_name": "not-the-cluster"}
+    for path, form, error in (
+        ("/rights/applications", application, "The preset connect needs group, connectors."),
+        ("/rights/applications", {**application, "preset": "consumer", "principal": "app"}, "must be TYPE:NAME"),
+        ("/rights/acls", acl, "kafka-cluster"),
+        ("/rights/acls", {**ACL, "principal": "alice"}, "alice"),
+    ):
+        answer = web.client.post(path, data=form, headers={"Accept": "text/html"})
+        page = BeautifulSoup(answer.text, "html.parser")
+        alert = page.select_one("section.confirm [role=alert]")
+        assert (answer.status_code, alert is not None and error in alert.get_text()) == (400, True), answer.text
+        found = page.select_one(f"form[action='{path}']")
+        assert found is not None
+        kept = {
+            str(each["name"]): str(each.get("value", "")) if each.name == "input" else each.get_text()
+            for each in found.select("input[type!=checkbox], input[checked], textarea")
+        }
+        kept |= {
+            str(each["name"]): str(option.get("value", option.get_text()))
+            for each in found.select("select")
+            for option in each.select("option[selected]")
+        }
+        assert {name: kept[name] for name in form} == form
 
 
 def test_the_page_of_a_principal_shows_its_rights_and_answers_what_it_may(web: LiveWeb) -> None:
