@@ -67,10 +67,10 @@ class AclRow:
             "%(permission)s %(operation)s on %(resource)s (%(pattern)s) to %(principal)s from %(host)s",
             permission=self.permission,
             operation=self.operation,
-            resource=self.resource,
+            resource=visible(self.resource),
             pattern=self.pattern,
-            principal=self.principal,
-            host=self.host,
+            principal=visible(self.principal),
+            host=visible(self.host),
         )
 
 
@@ -85,13 +85,14 @@ class ScramRow:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """One quota; `words` is the value with a unit, `fields` identify it in a form."""
+    """One quota; `words` is the value with a unit, `fields` identify it in a form, `principal` is "" but for a user."""
 
     entity: str
     key: str
     value: float
     words: str
     fields: Sequence[tuple[str, str]]
+    principal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,11 @@ def acl_row(acl: StandardAcl) -> AclRow:
     )
 
 
+def visible(name: str) -> str:
+    """Return a name in a sentence: line breaks and what reverses the direction of text are shown as escapes."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+
+
 def entity_text(entity: ClientQuotaEntity) -> str:
     """Return the entity of a quota in words: `user alice, client-id (default)`."""
     return joined(
@@ -194,8 +200,10 @@ def quota_rows(given: Iterable[tuple[ClientQuotaEntity, Mapping[str, float]]]) -
         fields = [
             each for kind, name in entity for each in ((kind, name or ""), (f"{kind}-default", "" if name else "yes"))
         ]
+        user = dict(entity).get("user")
+        principal = f"User:{user}" if user else ""
         rows += [
-            QuotaRow(entity_text(entity), key, value, value_words(key, value), [*fields, ("key", key)])
+            QuotaRow(entity_text(entity), key, value, value_words(key, value), [*fields, ("key", key)], principal)
             for key, value in quotas.items()
         ]
     return sorted(rows, key=lambda row: (row.entity, row.key))

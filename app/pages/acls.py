@@ -1,5 +1,6 @@
 """ACLs of the cluster: creating and deleting one, with a preview."""
 
+from collections.abc import Sequence
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -31,15 +32,19 @@ class AclForm:
         operation: Annotated[str, Form()] = "",
         permission: Annotated[str, Form()] = "ALLOW",
     ) -> None:
-        self.fields = (
+        self.fields: Sequence[tuple[str, str]] = (
             ("resource_type", resource_type),
-            ("resource_name", resource_name.strip()),
+            ("resource_name", resource_name),
             ("pattern_type", pattern_type),
-            ("principal", principal.strip()),
-            ("host", host.strip() or "*"),
+            ("principal", principal),
+            ("host", host or "*"),
             ("operation", operation),
             ("permission", permission),
         )
+
+    def strip(self) -> None:
+        """Remove spaces around what was typed; an ACL that exists may have them."""
+        self.fields = tuple((name, value.strip()) for name, value in self.fields)
 
     def acl(self) -> StandardAcl:
         """Return the ACL. Raises KafkaError INVALID_REQUEST."""
@@ -88,6 +93,7 @@ async def create_acl(
 
     What is refused before the preview is said above the form, as it was filled in.
     """
+    form.strip()
     try:
         acl = form.acl()
         if not confirmed:
