@@ -5,7 +5,8 @@
 # make costs: the most expensive request of every API against a real node (ARGS: names of APIs).
 # make screenshots: the pictures of docs/images, of three controllers and three Apache brokers in Chromium.
 # make client: the methods and models of conclave.client again, from the routes of the web process.
-# make test: set up the rest, check and run every test, two files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
+# make test: set up the rest, check and run every test, three files at a time, since they wait two fifths of their time (TESTS: some of
+#   them; WORKERS: 0 for one after the other;
 #   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
 #   so that the same commit gets the same verdict).
 # make slow: the tests that are too long for every run.
@@ -14,7 +15,7 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 MINUTES ?= 20
 SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=8 'HEAD^{tree}' 2>/dev/null || echo 0))
 RUN_STAMP := $(VENV)/.run-installed
@@ -24,7 +25,7 @@ SHELL := /bin/bash
 
 LOCK := $(BIN)/uv --quiet pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: help setup setup-test lock run test check lint format slow simulate chaos explore costs screenshots messages client bench clean
+.PHONY: help setup setup-test lock run test check format slow simulate chaos explore costs screenshots messages client bench clean
 
 help:
 	@echo "make setup | run | test | check | format | lock | slow | simulate | chaos | explore | costs | screenshots | messages | client | bench | clean"
@@ -63,21 +64,14 @@ run: setup
 	@$(BIN)/python -m app.reports.java --check || true
 	$(BIN)/conclave up $(ARGS)
 
-check: lint
-	$(BIN)/pytest -q tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
-
-# What `make check` does beside tests that are among those of `make test` too.
-lint: setup-test
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+check: setup-test
+	$(BIN)/pytest -q -p no:randomly tests/test_lint.py tests/test_tidy.py tests/test_dead_code.py tests/docs/test_pages.py
 
 format: setup-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: setup-test lint
+test: setup-test
 	$(BIN)/python -m tests.needs
 	PYTHONHASHSEED=$(SEED) $(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) --hypothesis-seed=$(SEED) $(TESTS)
 

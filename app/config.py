@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from app.file_urls import check_url, is_url
+from app.group_roles import GroupRole, group_role
 from kraft_core.protocol.host_port import bracketed, parse_host_port
 from kraft_core.security.client_properties import load_client_properties, load_client_security
 from kraft_core.security.listener_security import ClientSecurity
@@ -127,11 +128,13 @@ class Settings(BaseSettings):
     oidc_scopes: Names = Field(
         default=("openid", "profile", "email"), description="scopes to ask the issuer for; some need groups too"
     )
-    oidc_roles: Names = Field(default=(), description="roles of the issuer's groups, GROUP=ROLE,…; * is everybody")
+    oidc_roles: Names = Field(
+        default=(), description="roles of the issuer's groups, GROUP=ROLE[@CLUSTER[/PREFIX]],…; * is everybody"
+    )
     oidc_groups_claim: str = Field(default="groups", description="claim with the user's groups; a.b: member b of a")
     oidc_name_claim: str = Field(default="preferred_username", description="claim with the user's name")
-    oidc_label: str = Field(
-        default="Log in with single sign-on", max_length=60, description="text of the button on the login page"
+    oidc_label: str | None = Field(
+        default=None, max_length=60, description="text of the button on the login page; default: in the user's language"
     )
     oidc_ca: Path | None = Field(
         default=None, description="PEM file of certificates that the issuer's TLS is checked with; none: the system's"
@@ -259,9 +262,7 @@ class Settings(BaseSettings):
     @classmethod
     def _group_roles(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
-            group, _, role = text.rpartition("=")
-            if not group or role not in get_args(GivenRole):
-                raise ValueError(f"'{text}' must be GROUP=ROLE with one of the roles {', '.join(get_args(GivenRole))}")
+            group_role(text, get_args(GivenRole))
         return value
 
     @field_validator("schema_registry_ca", "oidc_ca")
@@ -310,9 +311,10 @@ class Settings(BaseSettings):
         return self
 
     @property
-    def oidc_group_roles(self) -> dict[str, str]:
-        """The role of each group in `oidc_roles`. The last one of a group counts."""
-        return {group: role for group, _, role in (text.rpartition("=") for text in self.oidc_roles)}
+    def oidc_group_roles(self) -> list[GroupRole]:
+        """The entries of `oidc_roles`. Of several for a group and a place the last one counts."""
+        found = [group_role(text, get_args(GivenRole)) for text in self.oidc_roles]
+        return list({(each.group, each.cluster, each.topic_prefix): each for each in found}.values())
 
     @property
     def public_spark_conf(self) -> dict[str, str]:

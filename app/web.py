@@ -34,6 +34,7 @@ from app.pages.frame import environment
 from app.rest import api
 from app.rest.negotiation import Negotiation
 from app.security.accounts import AccountError
+from app.security.caller_shares import CallerShares
 from app.security.edge import Edge
 from app.security.guard import Guard
 from app.security.retention import AuditRetention
@@ -76,6 +77,7 @@ def create_app(
     database = Database(settings.sqlalchemy_url)
     security = Security(database, settings)
     retention = AuditRetention(database, settings.audit_days, settings.audit_rows_max)
+    shares = CallerShares(database, slots.of_callers)
     startup = Startup(on_started or (lambda: None))
     clusters = Clusters(settings, database, security, url, startup)
     metrics = Metrics(lambda: [(each.key, each.cluster, each.upkeep) for each in clusters.all()], database.outage)
@@ -85,12 +87,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        startup.begin(_start(app, security, database, retention, url))
+        startup.begin(_start(app, security, database, retention, shares, url))
         try:
             yield
         finally:
             await startup.stop()
-            await _stop(clusters, security, database, retention)
+            await _stop(clusters, security, database, retention, shares)
 
     app = FastAPI(
         title="Conclave",
@@ -122,7 +124,9 @@ def create_app(
     return app
 
 
-async def _start(app: FastAPI, security: Security, database: Database, retention: AuditRetention, url: str) -> None:
+async def _start(
+    app: FastAPI, security: Security, database: Database, retention: AuditRetention, shares: CallerShares, url: str
+) -> None:
     """Open the database, however long that takes, then start all parts."""
     startup: Startup = app.state.startup
     clusters: Clusters = app.state.clusters
@@ -133,15 +137,19 @@ async def _start(app: FastAPI, security: Security, database: Database, retention
         return security.prepare(url)
 
     app.state.login_link = await startup.open_database(prepare)
+    await startup.retried(shares.start)
     await clusters.start()
     retention.start()
 
 
-async def _stop(clusters: Clusters, security: Security, database: Database, retention: AuditRetention) -> None:
+async def _stop(
+    clusters: Clusters, security: Security, database: Database, retention: AuditRetention, shares: CallerShares
+) -> None:
     """Stop all parts, including those that were never started."""
     await retention.stop()
     await clusters.stop()
     with contextlib.suppress(SQLAlchemyError):
+        await shares.stop()
         await security.flush()
     await database.outage.stop()
     await asyncio.to_thread(database.close)

@@ -1,4 +1,4 @@
-"""Tables of the web process: accounts, the audit, idempotency keys and the epochs of quorums.
+"""Tables of the web process: accounts, audit, shares of limits, idempotency keys and epochs of quorums.
 
 Secrets are stored as digests: passwords are argon2 hashes; session ids, API tokens and login links are SHA-256 digests.
 Each has at least 128 random bits, so a plain digest cannot be reversed. Only second factors are sealed: see totp.
@@ -53,16 +53,20 @@ class User(Base):
 
 
 class RoleGrant(OfCluster, Base):
-    """A role of a user in one cluster, beyond the user's own; see app.security.roles.Grant."""
+    """A role of a user in one cluster, beyond the user's own; see app.security.roles.Grant.
+
+    `from_group` is the issuer's group that gives it since the user's last login, "" for one that an admin gave.
+    """
 
     __tablename__ = "role_grants"
     __table_args__ = (
-        UniqueConstraint("user_id", "cluster", "topic_prefix"),
+        UniqueConstraint("user_id", "cluster", "topic_prefix", "from_group"),
         CheckConstraint("role in ('viewer', 'editor', 'admin')", name="role"),
     )
     id: Mapped[PK]
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     topic_prefix: Mapped[str] = mapped_column(String(249))
+    from_group: Mapped[Name] = mapped_column(server_default="", default="")
     role: Mapped[str] = mapped_column(String(16))
 
 
@@ -178,6 +182,18 @@ class LoginFailure(Base):
     at: Mapped[Moment]
 
 
+class WebProcess(Base):
+    """A running web process and what it has leased of the limits per caller; see app.security.caller_shares.
+
+    `leased`: slots by pool and holder. A process that has ended without notice loses them at `lease_until`.
+    """
+
+    __tablename__ = "web_processes"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    lease_until: Mapped[Moment]
+    leased: Mapped[dict[str, dict[str, int]]] = mapped_column(JSON)
+
+
 class ClusterRecord(Base):
     """A cluster beside that of the settings; see app.cluster.known_clusters.
 
@@ -234,3 +250,34 @@ class QuorumEpoch(OfCluster, Base):
     leaderless_ms: Mapped[Offset]
     lost_at_ms: Mapped[Offset]
     lost_how: Mapped[str | None] = mapped_column(String(16))
+
+
+class LongElectionRecord(OfCluster, Base):
+    """An election of very many partitions; see app.actions.long_elections.
+
+    `partitions`: [topic, [partition, …]], sorted. `leaders_before`: of each broker. The first `done` partitions have
+    been answered. The process that holds the election extends `lease_until`.
+    """
+
+    __tablename__ = "long_elections"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    election: Mapped[str] = mapped_column(String(16))
+    by: Mapped[Name]
+    partitions: Mapped[list[Any]] = mapped_column(JSON)
+    leaders_before: Mapped[dict[str, int]] = mapped_column(JSON)
+    begun_at: Mapped[Moment]
+    lease_until: Mapped[Moment]
+    ended_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    done: Mapped[int] = mapped_column(default=0)
+    metadata_offset: Mapped[Offset | None]
+    waits_for: Mapped[str] = mapped_column(Text, default="")
+    stopped_by: Mapped[str] = mapped_column(Text, default="")
+
+
+class ElectionRefusals(Base):
+    """Partitions that an election was refused: [topic, partition, error, message], of those before number `done`."""
+
+    __tablename__ = "election_refusals"
+    election_id: Mapped[str] = mapped_column(ForeignKey("long_elections.id", ondelete="CASCADE"), primary_key=True)
+    done: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    refused: Mapped[list[Any]] = mapped_column(JSON)

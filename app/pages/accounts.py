@@ -9,6 +9,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.clusters import clusters_of
 from app.db.models import USER_ROLES, User
 from app.http.errors import FORM_REFUSED
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
@@ -25,9 +26,13 @@ TITLE = phrase("Users and tokens")
 
 @dataclass(frozen=True, slots=True)
 class UsersView:
-    """Model of users.html; `link` is shown on this page once. `refused` and `name` are of a refused form."""
+    """Model of users.html; `link` is shown on this page once. `refused` and `name` are of a refused form.
+
+    `unknown_clusters` are keys in the setting oidc_roles that no cluster has.
+    """
 
     users: Sequence[User]
+    unknown_clusters: Sequence[str]
     roles: Sequence[str] = USER_ROLES
     link: str = ""
     link_label: str = ""
@@ -36,9 +41,15 @@ class UsersView:
     name: str = ""
 
 
+def _unknown_clusters(request: Request) -> list[str]:
+    found, oidc = clusters_of(request), services_of(request).oidc
+    named = set[str]() if oidc is None else {each.cluster for each in oidc.given if each.cluster}
+    return sorted(each for each in named if found.get(each) is None and each not in found.not_started)
+
+
 async def users_page(request: Request, status: int = 200, **more: str) -> Response:
     """Return the tab of users; `more` are the fields of UsersView with a default."""
-    view = UsersView(await services_of(request).security.users(), **more)
+    view = UsersView(await services_of(request).security.users(), _unknown_clusters(request), **more)
     return render(request, "users.html", status, page=page_of(request, TITLE, "/access"), view=view)
 
 

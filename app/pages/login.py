@@ -65,7 +65,8 @@ def _issuer_url(next_: str) -> str:
 
 def _login_page(request: Request, error: str = "", name: str = "", next_: str = "/", status: int = 200) -> Response:
     page, oidc = page_of(request, phrase("Log in")), services_of(request).oidc
-    issuer = None if oidc is None else IssuerButton(oidc.label, _issuer_url(next_))
+    label = "" if oidc is None else oidc.label or phrase("Log in with single sign-on")
+    issuer = IssuerButton(label, _issuer_url(next_)) if label else None
     return render(request, "login.html", status, page=page, error=error, name=name, next=next_, issuer=issuer)
 
 

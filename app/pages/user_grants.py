@@ -30,6 +30,7 @@ class GrantsView:
 
     name: str
     own_role: str
+    is_at_issuer: bool
     grants: Sequence[Grant]
     clusters: Sequence[tuple[str, str]]
     roles: Sequence[str] = ROLES
@@ -47,6 +48,7 @@ async def _page(request: Request, name: str, refused: str = "", given: Mapping[s
     view = GrantsView(
         name,
         user.role,
+        user.issuer is not None,
         await services.grants.of(name),
         [(each.key, each.settings.cluster_name) for each in clusters_of(request).all()],
         refused=refused,
@@ -76,7 +78,7 @@ def _scope_text(request: Request, grant: Grant) -> str:
 
 async def _present_role(request: Request, name: str, grant: Grant) -> str:
     for each in await services_of(request).grants.of(name):
-        if (each.cluster, each.topic_prefix) == (grant.cluster, grant.topic_prefix):
+        if not each.from_group and (each.cluster, each.topic_prefix) == (grant.cluster, grant.topic_prefix):
             return each.role.text
     return phrase("none")
 

@@ -130,6 +130,7 @@ def _grants(request: Request, name: str, grants: Sequence[Grant]) -> dict[str, A
             "cluster": each.cluster,
             "topic_prefix": each.topic_prefix,
             "role": each.role.text,
+            "from_group": each.from_group or None,
         }
         for each in grants
     ]
@@ -152,7 +153,7 @@ async def put_grant(
     caller: Owner,
     validate_only: DryRun,
 ) -> Response:
-    """Give a user a role in a cluster, beside the others. It replaces the one with the same prefix."""
+    """Give a user a role in a cluster, beside the others. It replaces the one given before for the same prefix."""
     grant = Grant(body.cluster, body.topic_prefix, Role.of(body.role))
     keys = [each.key for each in clusters_of(request).all()]
     found = await services.grants.put(caller.principal, name, grant, keys, caller.info, validate_only=validate_only)
@@ -168,7 +169,7 @@ async def delete_grant(
     cluster: Annotated[str, Query(max_length=32)] = "",
     topic_prefix: Annotated[str, Query(max_length=249)] = "",
 ) -> Response:
-    """Take a role in a cluster from a user."""
+    """Take a role in a cluster from a user. Those of groups end at the issuer."""
     await services.grants.remove(
         caller.principal, name, cluster, topic_prefix, caller.info, validate_only=validate_only
     )

@@ -64,6 +64,12 @@ EXAMPLES: Final[dict[str, Any]] = {
         "value": {"type": "JSON", "data": {"total": 12.5}},
         "headers": [{"name": "source", "value": "c2hlbGw="}],
     },
+    "produce_batch": {
+        "entries": [
+            {"id": "1", "value": {"type": "JSON", "data": {"total": 12.5}}},
+            {"id": "2", "partition_id": 0, "value": {"type": "STRING", "data": "paid"}},
+        ]
+    },
     "create_plan": {
         "reassignment": {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]},
         "throttle_bytes_per_second": 50_000_000,

@@ -185,8 +185,8 @@ def principal_of_session(
 
 def grants_of(user: User) -> tuple[Grant, ...]:
     """Return the grants of a user, always in the same order."""
-    found = [Grant(each.cluster, each.topic_prefix, Role.of(each.role)) for each in user.grants]
-    return tuple(sorted(found, key=lambda each: (each.cluster, each.topic_prefix)))
+    found = [Grant(each.cluster, each.topic_prefix, Role.of(each.role), each.from_group) for each in user.grants]
+    return tuple(sorted(found, key=lambda each: (each.cluster, each.topic_prefix, each.from_group)))
 
 
 def touch_session(session: OrmSession, token: str, now: dt.datetime) -> None:

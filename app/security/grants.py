@@ -1,4 +1,7 @@
-"""Roles of users in one cluster or for a prefix of topics, beyond their own: as admins give and take them."""
+"""Roles of users in one cluster or for a prefix of topics, beyond their own: as admins give and take them.
+
+The grants that groups of an OpenID issuer give are made by `identities`, at logins.
+"""
 
 import re
 from collections.abc import Collection
@@ -16,12 +19,12 @@ from app.security.service import Security, check_may_make_users
 from app.texts import joined, phrase
 
 GRANTS_MAX: Final = 100
-"""How many grants a user may have: each request reads them."""
+"""How many grants an admin may give to a user: each request reads them."""
 _PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,249}")
 
 
 class RoleGrants:
-    """The grants of all users."""
+    """The grants of all users. Those of groups come and go with logins at the issuer, and cannot be changed here."""
 
     def __init__(self, security: Security, database: Database) -> None:
         self._security = security
@@ -90,11 +93,12 @@ class RoleGrants:
 
 def _put(session: OrmSession, name: str, grant: Grant) -> tuple[Grant, ...]:
     user = known_user(session, name)
-    for row in user.grants:
+    given = [row for row in user.grants if not row.from_group]
+    for row in given:
         if (row.cluster, row.topic_prefix) == (grant.cluster, grant.topic_prefix):
             row.role = grant.role.text
             return grants_of(user)
-    if len(user.grants) >= GRANTS_MAX:
+    if len(given) >= GRANTS_MAX:
         raise AccountConflictError(phrase("A user may have %(most)s grants.", most=GRANTS_MAX))
     user.grants.append(RoleGrant(cluster=grant.cluster, topic_prefix=grant.topic_prefix, role=grant.role.text))
     session.flush()
@@ -104,8 +108,16 @@ def _put(session: OrmSession, name: str, grant: Grant) -> tuple[Grant, ...]:
 def _remove(session: OrmSession, name: str, cluster: str, topic_prefix: str) -> Grant:
     user = known_user(session, name)
     wanted = (RoleGrant.user_id == user.id, RoleGrant.cluster == cluster, RoleGrant.topic_prefix == topic_prefix)
-    row = session.scalar(select(RoleGrant).where(*wanted))
+    row = session.scalar(select(RoleGrant).where(*wanted).order_by(RoleGrant.from_group))
     if row is None:
         raise UnknownAccountError(phrase("'%(name)s' has no such grant.", name=name))
+    if row.from_group:
+        raise AccountConflictError(
+            phrase(
+                "'%(name)s' has this role from the group '%(group)s': take it at the login service, or in oidc_roles.",
+                name=name,
+                group=row.from_group,
+            )
+        )
     session.delete(row)
     return Grant(row.cluster, row.topic_prefix, Role.of(row.role))

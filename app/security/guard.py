@@ -125,6 +125,8 @@ class Guard:
             send = _with_cookie(
                 send, f"{VISITOR_COOKIE}={visitor}; Path=/; HttpOnly; SameSite=Strict{self._secure(scope)}"
             )
+        if pool is not None and pool.lacks(holder):
+            await pool.prepare(holder)
         with pool.slot(holder) if pool is not None else nullcontext(), Held(self._slots.bodies, holder) as held:
             if scope["method"] not in SAFE_METHODS:
                 bytes_max, seconds = self._settings.body_bytes_max, BODY_SECONDS
@@ -306,7 +308,7 @@ async def _read_body(receive: Receive, headers: Headers, bytes_max: int, seconds
                     raise BadRequestError("The client disconnected.", code="client-gone")
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
-                held.take(len(parts[-1]))
+                await held.take(len(parts[-1]))
                 if size > bytes_max:
                     raise too_large
                 if not message.get("more_body", False):

@@ -54,11 +54,15 @@ ANONYMOUS: Final = Actor("anonymous", "anonymous")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role in the cluster with this key; with a `topic_prefix` only for topics whose names start with it."""
+    """A role in the cluster with this key; with a `topic_prefix` only for topics whose names start with it.
+
+    `from_group` is the group of the OpenID issuer that gives it, "" for one that an administrator has given.
+    """
 
     cluster: str
     topic_prefix: str
     role: Role
+    from_group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

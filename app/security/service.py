@@ -250,8 +250,10 @@ class Security(Recorder):
             accounts.set_password(session, user.name, password_hash, self._clock())
         return user
 
-    async def open_session(self, user: User, action: str, opened_by: str, info: RequestInfo) -> str:
-        """Start a session of a user who has logged in, and return its id."""
+    async def open_session(
+        self, user: User, action: str, opened_by: str, info: RequestInfo, detail: dict[str, object] | None = None
+    ) -> str:
+        """Start a session of a user who has logged in, and return its id. The audit gets the `detail`."""
         session_id = await self._database.write(
             lambda session: accounts.open_session(
                 session,
@@ -263,7 +265,7 @@ class Security(Recorder):
                 absolute=self._absolute,
             )
         )
-        await self.record(Actor(user.name, "user"), action, f"user/{user.name}", "ok", info)
+        await self.record(Actor(user.name, "user"), action, f"user/{user.name}", "ok", info, detail=detail)
         return session_id
 
     async def logout(self, principal: Principal, info: RequestInfo) -> None:

@@ -6,13 +6,14 @@
     requests  everything else                       a limit per caller, and a limit for all
 
 A caller is a user, a token or, when anonymous, an address. A refusal is 429 when the caller has too much and 503 when
-all have, both with Retry-After. Bodies are counted in bytes, from their arrival until their request is done.
+all have, both with Retry-After. Bodies are counted in bytes, from their arrival until their request is done. The limits
+per caller on streams, requests and bodies hold over all web processes of a PostgreSQL: see caller_shares.
 Credentials are looked up for a few requests of one source at a time; further requests of that source wait.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -36,19 +37,46 @@ STRANGERS_BODY_BYTES_MAX: Final = 16 << 10
 RETRY_AFTER_SECONDS: Final = 1
 
 
+Lease = Callable[["Pool", str, int], Awaitable[None]]
+"""Leases slots for a holder from the share of all processes, as far as there are any."""
+
+
 @dataclass(slots=True)
 class Pool:
-    """Slots of one kind: `each_max` per holder, `total_max` for all. `what` is the plural in refusals."""
+    """Slots of one kind: `each_max` per holder, `total_max` for all. `what` is the plural in refusals.
+
+    A holder may have `free` slots without a lease: all of them unless the limit is shared with other processes. Above
+    that it may have what is `leased` for it; `peaks` are the most that such holders have had lately.
+    """
 
     what: str
     total_max: int
     each_max: int
     total: int = 0
     held: Counter[str] = field(default_factory=Counter)
+    free: int = field(init=False)
+    leased: dict[str, int] = field(default_factory=dict)
+    peaks: dict[str, int] = field(default_factory=dict)
+    lease: Lease | None = None
+
+    def __post_init__(self) -> None:
+        """Let a holder have all slots: without other processes nothing is leased."""
+        self.free = self.each_max
+
+    async def prepare(self, holder: str, amount: int = 1) -> None:
+        """Lease slots if the holder needs a lease to take this amount."""
+        if self.lease is not None and self.lacks(holder, amount):
+            await self.lease(self, holder, amount)
+
+    def lacks(self, holder: str, amount: int = 1) -> bool:
+        """Return whether a lease would let the holder take this amount."""
+        wanted = self.held[holder] + amount
+        return wanted > self.free and self.leased.get(holder, 0) < wanted <= self.each_max
 
     def take(self, holder: str, amount: int = 1) -> None:
         """Take slots. Raises TooManyRequestsError or UnavailableError, and has taken none then."""
-        if self.held[holder] + amount > self.each_max:
+        wanted = self.held[holder] + amount
+        if wanted > self.free and wanted > self.leased.get(holder, 0):
             raise _refused(
                 TooManyRequestsError,
                 42902,
@@ -68,8 +96,10 @@ class Pool:
                     most=f"{self.total_max:,}",
                 ),
             )
-        self.held[holder] += amount
+        self.held[holder] = wanted
         self.total += amount
+        if wanted > self.free and wanted > self.peaks.get(holder, 0):
+            self.peaks[holder] = wanted
 
     def give_back(self, holder: str, amount: int = 1) -> None:
         """Return slots."""
@@ -96,8 +126,10 @@ class Held:
         self._holder = holder
         self._amount = 0
 
-    def take(self, amount: int) -> None:
+    async def take(self, amount: int) -> None:
         """Take more. Raises TooManyRequestsError or UnavailableError."""
+        if self._pool.lacks(self._holder, amount):
+            await self._pool.prepare(self._holder, amount)
         self._pool.take(self._holder, amount)
         self._amount += amount
 
@@ -122,6 +154,11 @@ class Slots:
         own = max(BODIES_OF_CALLER_BYTES_MAX, body_bytes_max)
         self.bodies = Pool(phrase("bytes of request bodies"), max(BODIES_BYTES_MAX, 2 * own), own)
         self._lookups: dict[str, tuple[asyncio.Semaphore, int]] = {}
+
+    @property
+    def of_callers(self) -> dict[str, Pool]:
+        """The pools with a limit per caller, by name."""
+        return {"streams": self.streams, "requests": self.requests, "bodies": self.bodies}
 
     def pool_of(self, path: str) -> Pool:
         """Return the pool for requests of this path."""

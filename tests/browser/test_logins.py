@@ -55,6 +55,25 @@ def test_a_visitor_logs_in_at_the_issuer_and_lands_on_the_page_asked_for(visitor
     expect(visitor.get_by_label("Password")).to_be_visible()
 
 
+def test_an_admin_sees_which_roles_of_a_user_come_from_groups(visitor: Page, issuer: Issuer) -> None:
+    for name, group in (("pia", "payments"), ("ann", "kafka-admins")):
+        issuer.logs_in(name, group)
+        visitor.goto("/login")
+        visitor.get_by_role("link", name="Log in with single sign-on").click()
+        visitor.get_by_role("button", name="Enter the company").click()
+        expect(visitor.get_by_role("button", name="Log out")).to_be_visible()
+        if name == "pia":
+            visitor.get_by_role("button", name="Log out").click()
+            expect(visitor.get_by_label("Password")).to_be_visible()
+    visitor.goto("/access")
+    expect(visitor.get_by_text("no cluster has this key")).to_be_visible()
+    assert violations(visitor) == []
+    visitor.get_by_role("row", name="pia").get_by_role("link", name="3 more roles").click()
+    expect(visitor.get_by_role("cell", name="group payments")).to_have_count(3)
+    expect(visitor.get_by_role("button", name="Take…")).to_have_count(0)
+    assert violations(visitor) == []
+
+
 def test_a_refused_login_says_why_and_offers_both_ways(visitor: Page, issuer: Issuer) -> None:
     issuer.logs_in("stranger", "no-group-of-ours")
     visitor.goto("/login")

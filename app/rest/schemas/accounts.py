@@ -69,12 +69,16 @@ class GrantBody(ChangeBody):
 
 
 class GrantData(Answer):
-    """A role of a user in one cluster; with a prefix only for topics whose names start with it."""
+    """A role of a user in one cluster; with a prefix only for topics whose names start with it.
+
+    `from_group` is the group of the OpenID issuer that gives it, null for one that an administrator has given.
+    """
 
     kind: Literal["ConclaveGrant"]
     cluster: str
     topic_prefix: str
     role: RoleName
+    from_group: str | None
 
 
 class GrantDataList(ListOf[GrantData], Validated):

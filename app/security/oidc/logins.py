@@ -17,15 +17,17 @@ from sqlalchemy.exc import IntegrityError
 from app.config import Settings
 from app.db.database import Database
 from app.db.models import User
+from app.group_roles import GroupRole
+from app.http.cluster_paths import HOME
 from app.http.errors import ApiError, ForbiddenError, UnavailableError
 from app.security import identities
-from app.security.accounts import AccountError
+from app.security.accounts import AccountError, grants_of
 from app.security.forwarded import network_of
 from app.security.oidc.provider import Client, Login, Provider, error_code, refused
 from app.security.oidc.returned import LOGIN_LIFETIME, Returned
 from app.security.rate_limit import RateLimit
 from app.security.recorder import RequestInfo
-from app.security.roles import ANONYMOUS, Role
+from app.security.roles import ANONYMOUS, Grant, Role
 from app.security.secrets import new_token, same
 from app.security.service import SOURCE_FACTOR, Security, too_many
 from app.security.text import plain_text
@@ -58,7 +60,7 @@ class OidcLogins:
         )
         self.label = settings.oidc_label
         self._issuer = settings.oidc_issuer
-        self._roles = {group: Role.of(role) for group, role in settings.oidc_group_roles.items()}
+        self.given = settings.oidc_group_roles
         self._groups_claim = settings.oidc_groups_claim
         self._name_claim = settings.oidc_name_claim
         self._security = security
@@ -99,7 +101,18 @@ class OidcLogins:
                 await self._failures.failed(source)
             await self._security.record(ANONYMOUS, "login.oidc", "user", "denied", info, error=failed.message)
             raise
-        return await self._security.open_session(user, "login.oidc", "oidc", info), location
+        given = [
+            {
+                "group": each.from_group,
+                "cluster": each.cluster,
+                "topic_prefix": each.topic_prefix,
+                "role": each.role.text,
+            }
+            for each in grants_of(user)
+            if each.from_group
+        ]
+        detail: dict[str, object] = {"role": user.role, "grants": given}
+        return await self._security.open_session(user, "login.oidc", "oidc", info, detail), location
 
     def _login(self, base_url: str, cookie: str) -> Login:
         signed = self._security.signed
@@ -135,9 +148,9 @@ class OidcLogins:
 
     async def _user(self, subject: str, claims: Mapping[str, Any]) -> User:
         name = _name_of(claims, self._name_claim)
-        role = role_of(groups_of(claims, self._groups_claim), self._roles)
+        role, grants = rights_of(groups_of(claims, self._groups_claim), self.given)
         identity = identities.Identity(self._issuer, subject)
-        if role is None:
+        if role is Role.NONE and not grants:
             await self._database.write(identities.lose_role, identity, self._security.now())
             self._security.streams.check_soon()
             log.info("oidc_login_without_role", user=name)
@@ -147,10 +160,11 @@ class OidcLogins:
                 name=plain_text(name),
             )
             raise ForbiddenError(message, code="login-refused")
+        given = (identity, name, role, grants, self._security.now())
         try:
-            return await self._database.write(identities.log_in, identity, name, role, self._security.now())
+            return await self._database.write(identities.log_in, *given)
         except IntegrityError:  # the same user's first login, twice at once
-            return await self._database.write(identities.log_in, identity, name, role, self._security.now())
+            return await self._database.write(identities.log_in, *given)
 
 
 def groups_of(claims: Mapping[str, Any], claim: str) -> Sequence[str]:
@@ -165,9 +179,24 @@ def groups_of(claims: Mapping[str, Any], claim: str) -> Sequence[str]:
     return [each for each in found[:GROUPS_MAX] if isinstance(each, str)] if isinstance(found, list) else []
 
 
-def role_of(groups: Sequence[str], roles: Mapping[str, Role]) -> Role | None:
-    """Return the highest role of the groups, None when none has one. Everybody is in the group `*` of the settings."""
-    return max((roles[each] for each in {EVERYBODY, *groups} if each in roles), default=None)
+def rights_of(groups: Sequence[str], given: Sequence[GroupRole]) -> tuple[Role, list[Grant]]:
+    """Return the highest role that the groups give in all clusters, and in each other place.
+
+    Everybody is in the group `*` of the settings.
+    """
+    own, grants, present = Role.NONE, dict[tuple[str, str], Grant](), {EVERYBODY, *groups}
+    for each in given:
+        role = Role.of(each.role)
+        if each.group not in present:
+            continue
+        if not each.cluster:
+            own = max(own, role)
+            continue
+        cluster = "" if each.cluster == HOME else each.cluster
+        place = (cluster, each.topic_prefix)
+        if place not in grants or grants[place].role < role:
+            grants[place] = Grant(*place, role, plain_text(each.group, 255))
+    return own, list(grants.values())
 
 
 def _name_of(claims: Mapping[str, Any], claim: str) -> str:

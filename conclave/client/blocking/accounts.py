@@ -99,7 +99,7 @@ class AccountsMethods(Methods):
         topic_prefix: str | UnsetType = UNSET,
         validate_only: bool = False,
     ) -> GrantDataList:
-        """Give a user a role in a cluster, beside the others. It replaces the one with the same prefix."""
+        """Give a user a role in a cluster, beside the others. It replaces the one given before for the same prefix."""
         return self._send(
             Call[GrantDataList](
                 "PUT",
@@ -114,7 +114,7 @@ class AccountsMethods(Methods):
     def delete_grant(
         self, name: str, *, cluster: str | None = None, topic_prefix: str | None = None, validate_only: bool = False
     ) -> DryRunData | None:
-        """Take a role in a cluster from a user."""
+        """Take a role in a cluster from a user. Those of groups end at the issuer."""
         return self._send(
             Call[DryRunData | None](
                 "DELETE",

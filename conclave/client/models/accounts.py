@@ -33,12 +33,16 @@ class AuditEventDataList(Answer, frozen=True, kw_only=True):
 
 
 class GrantData(Answer, frozen=True, kw_only=True):
-    """A role of a user in one cluster; with a prefix only for topics whose names start with it."""
+    """A role of a user in one cluster; with a prefix only for topics whose names start with it.
+
+    `from_group` is the group of the OpenID issuer that gives it, null for one that an administrator has given.
+    """
 
     kind: str
     cluster: str
     topic_prefix: str
     role: str
+    from_group: str | None
 
 
 class GrantDataList(Answer, frozen=True, kw_only=True):

@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.http.errors import TooManyRequestsError
+from app.security.slots import Pool
 from tests.app.db.servers import PostgreSql, postgresql_server
 from tests.app.live import LiveWeb, running_web, web_settings
 from tests.interop import kafka
@@ -96,9 +98,15 @@ def test_a_postgresql_that_stops_and_starts_is_two_lines_and_no_restart(
     server: PostgreSql, tmp_path: Path, lines: Lines
 ) -> None:
     with running_web(tmp_path, "127.0.0.1:1", database_url=server.fresh()) as web:
+        requests: Pool = web.app.state.slots.requests
         server.stop()
         try:
             assert_it_is_away(web, "does not answer")
+            requests.take("caller", requests.free)
+            web.call(requests.prepare("caller"))
+            with pytest.raises(TooManyRequestsError):
+                requests.take("caller")
+            requests.give_back("caller", requests.free)
         finally:
             server.start()
         assert_it_is_back(web, lines)

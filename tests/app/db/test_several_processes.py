@@ -1,18 +1,32 @@
 """Two web processes on one PostgreSQL behind a proxy that retries, as docs/operations.md describes production."""
 
+import datetime as dt
 import itertools
 import json
+import secrets
 import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
 
+from app.actions import election_store, long_elections
+from app.actions.election_store import LongElection
+from app.cluster import elections, epoch_keeper
+from app.cluster.partitions import Outcome, Partition, PartitionAdmin
+from app.db.base import utc_now
+from app.db.models import ApiToken, LongElectionRecord, QuorumEpoch
+from app.security.caller_shares import LEASE_SECONDS, PARTS, agree
+from kraft_core.clients.admin.partitions import ElectionType
 from tests.app.db.servers import postgresql_server
 from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb, web_settings
 from tests.app.security.test_logins import FORM, add_user, login
@@ -22,6 +36,9 @@ pytestmark = pytest.mark.postgresql
 ATTEMPTS_MAX = 3
 RETRY_S = 60.0
 END = "topic rolling-end: created"
+CONNECTIONS = 160
+STREAMS_MAX = CONNECTIONS // 4
+"""Event streams of one caller at both processes together."""
 
 
 class RetryingProxy:
@@ -99,7 +116,9 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with postgresql_server() as server:
+    with postgresql_server() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.web.connections_allowed", lambda: CONNECTIONS)
+        patch.setattr(epoch_keeper, "AGREE_SECONDS", 0.1)
         made = Pair(tmp_path_factory.mktemp("pair"), node.bootstrap, server.url)
         made.webs[0].wait_for_broker()
         yield made
@@ -210,3 +229,132 @@ def test_wrong_logins_at_one_process_count_at_the_other(pair: Pair) -> None:
 
     assert [status(web, "wrong") for web in (one, other, one)] == [401] * ATTEMPTS_MAX
     assert (status(one, "wrong"), status(other, "wrong")) == (429, 429)
+
+
+def new_token(web: LiveWeb, name: str) -> str:
+    made = web.client.post("/v3/tokens", json={"name": name, "role": "viewer"})
+    assert made.status_code == 201, made.text
+    return str(made.json()["token"])
+
+
+def open_streams(webs: Iterable[LiveWeb], token: str, opened: ExitStack) -> list[int]:
+    """Open an event stream at each of `webs` in turn. Return the status of each answer."""
+    statuses = []
+    request = f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    for web in webs:
+        connection = opened.enter_context(socket.create_connection(("127.0.0.1", web.port), timeout=60))
+        connection.sendall(request)
+        statuses.append(int(connection.recv(65_536).split()[1]))
+    return statuses
+
+
+def test_a_caller_has_no_more_streams_at_two_processes_than_at_one(pair: Pair) -> None:
+    token = new_token(pair.webs[0], "greedy")
+    with ExitStack() as opened:
+        assert (
+            open_streams(itertools.islice(itertools.cycle(pair.webs), STREAMS_MAX), token, opened)
+            == [200] * STREAMS_MAX
+        )
+        assert open_streams(pair.webs, token, opened) == [429] * 2
+        other = new_token(pair.webs[0], "modest")
+        assert open_streams(pair.webs, other, opened) == [200] * 2
+
+
+def test_the_share_of_a_killed_process_returns_with_its_lease(pair: Pair) -> None:
+    database = pair.webs[0].services.database
+    token = new_token(pair.webs[0], "survivor")
+    token_id = database.write_now(lambda session: session.scalar(select(ApiToken.id).filter_by(name="survivor")))
+    holder, free = f"token:{token_id}", STREAMS_MAX // PARTS
+
+    def killed(leased_at: dt.datetime) -> int:
+        """Lease all that can be leased in the name of a third process, which never extends it."""
+        wanted = {"streams": {holder: STREAMS_MAX}}
+        return database.write_now(agree, "killed", {"streams": (free, STREAMS_MAX)}, wanted, leased_at)["streams"][
+            holder
+        ]
+
+    with ExitStack() as opened:
+        assert killed(utc_now()) == STREAMS_MAX - 2 * free
+        assert open_streams([pair.webs[0]] * (free + 1), token, opened) == [200] * free + [429]
+        killed(utc_now() - dt.timedelta(seconds=LEASE_SECONDS + 1))
+        kafka.wait_until(lambda: open_streams(pair.webs[:1], token, opened) == [200], 60, "its share is back", 0.1)
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Make an election of more than two partitions a long one, whose second batch waits for this event."""
+    release = threading.Event()
+    monkeypatch.setattr(elections, "BATCH", 2)
+    monkeypatch.setattr(long_elections, "RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(long_elections, "SAVE_SECONDS", 0.02)
+    real, answered = PartitionAdmin.elect_leaders, list[Any]()
+
+    async def elect(self: PartitionAdmin, election: ElectionType, partitions: Sequence[Partition]) -> Outcome:
+        if answered and not release.is_set():
+            raise ConnectionError("the controller is away")
+        answered.append(partitions)
+        return await real(self, election, partitions)
+
+    monkeypatch.setattr(PartitionAdmin, "elect_leaders", elect)
+    yield release
+    release.set()
+
+
+def test_an_election_that_one_process_holds_is_known_to_the_other(pair: Pair, waiting: threading.Event) -> None:
+    one, other = (web.client for web in pair.webs)
+    cluster = pair.webs[0].cluster
+    elected = {"partitions": [{"topic_name": name, "partition_id": 0} for name in ("no-1", "no-2", "no-3")]}
+    begun = one.post(f"{cluster}/leaders:elect", json=elected)
+    assert begun.status_code == 202, begun.text
+    address = urlsplit(begun.headers["location"]).path
+
+    def state(client: httpx.Client) -> tuple[str, int, str | None]:
+        found = client.get(address).json()
+        return found["state"], found["refused_count"], found["waits_for"]
+
+    half = ("running", 2, "the controller is away")
+    kafka.wait_until(lambda: state(other) == half, 60, "the other process knows of the first batch", 0.05)
+    assert other.post(f"{cluster}/leaders:elect", json=elected).status_code == 409
+    waiting.set()
+    kafka.wait_until(lambda: state(other) == ("done", 3, None), 60, "the other process knows of the end", 0.05)
+    kafka.wait_until(lambda: state(one) == ("done", 3, None), 60, "and the one that held it", 0.05)
+    results = [client.get(f"{address}/partitions").json()["data"] for client in (one, other)]
+    for result in results:
+        assert [(each["state"], each["message"]) for each in result] == [
+            ("refused", f"No such topic as no-{number}") for number in (1, 2, 3)
+        ]
+
+
+def test_an_election_whose_process_was_killed_has_stopped_for_both(pair: Pair) -> None:
+    database, election_id = pair.webs[0].services.database, secrets.token_hex(8)
+    killed = LongElection(
+        id=election_id,
+        election=ElectionType.PREFERRED,
+        by="ann",
+        partitions=[("orders", 0)],
+        leaders_before={1: 7},
+        begun_at=utc_now(),
+    )
+    assert database.write_now(election_store.begin, killed) is None
+    assert database.write_now(election_store.begin, killed) == election_id
+    past = update(LongElectionRecord).values(lease_until=utc_now() - dt.timedelta(seconds=1))
+    database.write_now(lambda session: session.execute(past))
+    for web in pair.webs:
+        found = web.client.get(f"{web.cluster}/elections/{election_id}").json()
+        assert found["state"] == "stopped"
+        assert found["stopped_by"] == "The web process that held the election has ended."
+        assert next(each for each in found["brokers"] if each["broker_id"] == 1)["leaders_before"] == 7
+
+
+def test_what_one_process_observed_of_an_epoch_is_shown_by_both(pair: Pair) -> None:
+    def shown(web: LiveWeb) -> int | None:
+        newest = web.client.get(f"{web.cluster}/quorum/epochs").json()["data"][0]
+        return newest["leaderless_ms"]
+
+    def observe(session: Session) -> None:
+        newest = session.scalar(select(func.max(QuorumEpoch.epoch)))
+        session.execute(update(QuorumEpoch).where(QuorumEpoch.epoch == newest).values(leaderless_ms=4_321))
+
+    pair.webs[0].services.database.write_now(observe)
+    for web in pair.webs:
+        kafka.wait_until(lambda web=web: shown(web) == 4_321, 60, "it is shown", 0.1)

@@ -16,6 +16,7 @@ from joserfc import jws
 from joserfc.jwk import ECKey
 
 from app.config import SettingsError
+from app.group_roles import GroupRole
 from app.security.guard import SESSION_COOKIE
 from app.security.oidc.id_tokens import Expected, checked_claims, signing_keys
 from tests.app.live import LiveWeb, running_web, web_settings
@@ -23,7 +24,15 @@ from tests.app.security.oidc_issuer import CLIENT_ID, CLIENT_SECRET, Issuer, run
 from tests.app.security.test_logins import FORM, PASSWORD, add_user, login, session_token
 from tests.security.certificates import CertificateAuthority
 
-ROLES = ["kafka-admins=admin", "cn=devs,dc=example=editor", "readers=viewer"]
+ROLES = [
+    "kafka-admins=admin",
+    "cn=devs,dc=example=editor",
+    "readers=viewer",
+    "payments=viewer@default",
+    "payments=editor@default/pay.",
+    "cn=leads,dc=example=admin@default/pay.",
+    "payments=editor@production",
+]
 CALLBACK = "/login/oidc/callback"
 
 
@@ -126,6 +135,88 @@ def test_groups_count_at_each_login(company: LiveWeb, issuer: Issuer) -> None:
     client, _ = log_in(company)
     assert role_of(client) == "admin"
     assert program.get("/v3/users").status_code == 200
+
+
+def grants(web: LiveWeb, name: str) -> list[tuple[str, str, str, str | None]]:
+    listed = web.client.get(f"/v3/users/{name}/grants").json()["data"]
+    return [(each["cluster"], each["topic_prefix"], each["role"], each["from_group"]) for each in listed]
+
+
+def test_groups_give_roles_in_clusters_and_for_topics_until_the_next_login(company: LiveWeb, issuer: Issuer) -> None:
+    issuer.logs_in("pia", "payments")
+    client, answer = log_in(company)
+    assert answer.status_code == 303, "no role everywhere, and roles in clusters"
+    by_payments = [
+        ("", "", "viewer", "payments"),
+        ("", "pay.", "editor", "payments"),
+        ("production", "", "editor", "payments"),
+    ]
+    assert grants(company, "pia") == by_payments
+    assert company.call(company.services.security.user("pia")).role == "none"
+    assert client.get("/topics", headers=FORM).status_code == 200
+    token = session_token(client)
+    deleted = {name: delete(client, token, name) for name in ("pay.x", "x")}
+    assert (deleted["pay.x"] == 403, deleted["x"]) == (False, 403), deleted
+    form = {"name": "of-pia", "role": "editor", "csrf_token": token}
+    secret = re.search(r"cnc_[\w-]+", client.post("/account/tokens", data=form, headers=FORM).text)[0]
+    token_of_pia = company.http(secret)
+    assert delete(token_of_pia, "", "pay.x") != 403
+    given = {"cluster": "", "topic_prefix": "pay.", "role": "viewer"}
+    assert company.client.put("/v3/users/pia/grants", json=given).status_code == 200
+    issuer.logs_in("pia", "payments", "cn=leads,dc=example", "readers")
+    again, _ = log_in(company)
+    assert company.call(company.services.security.user("pia")).role == "viewer"
+    leads = ("", "pay.", "admin", "cn=leads,dc=example")
+    assert grants(company, "pia") == [by_payments[0], ("", "pay.", "viewer", None), leads, by_payments[2]]
+    issuer.logs_in("pia", "readers")
+    log_in(company)
+    assert grants(company, "pia") == [("", "pay.", "viewer", None)], "what an administrator gave stays"
+    assert delete(again, session_token(again), "pay.x") == 403, "in older sessions too"
+    assert delete(token_of_pia, "", "pay.x") == 403, "and for tokens"
+    events = company.client.get("/v3/audit?action=login.oidc&actor=pia").json()["data"]
+    assert [len(each["detail"]["grants"]) for each in events] == [0, 3, 3]
+    issuer.logs_in("pia", "payments")
+    log_in(company)
+    issuer.logs_in("pia")
+    assert log_in(company)[1].status_code == 403
+    assert grants(company, "pia") == [("", "pay.", "viewer", None)], "a refused login ends them too"
+
+
+def delete(client: httpx.Client, token: str, topic: str) -> int:
+    """The answer to the deletion of a topic: 403, or what it is without a quorum."""
+    return client.post(f"/topics/{topic}/delete", headers={**FORM, "X-CSRF-Token": token}).status_code
+
+
+def test_a_role_from_a_group_is_named_on_the_pages_and_ends_at_the_issuer(company: LiveWeb, issuer: Issuer) -> None:
+    issuer.logs_in("pam", "payments")
+    log_in(company)
+    admin = log_in_as_admin(company, issuer)
+    users = admin.get("/access", headers=FORM).text
+    assert "oidc_roles gives groups roles in the cluster <code>production</code>, and no cluster has this key" in users
+    assert "<code>default</code>" not in users
+    row = users[users.index(">pam") :]
+    assert ("from groups" in row[:300], "3 more roles" in row[:2_000]) == (True, True), row[:2_000]
+    url = "/access/users/pam/grants"
+    form = {"cluster": "default", "topic_prefix": "pay.", "role": "viewer", "confirmed": "yes"}
+    assert company.client.post(url, data=form).status_code == 303
+    page = admin.get(url, headers=FORM).text
+    assert (page.count("group payments"), page.count("an administrator"), page.count("Take…")) == (3, 1, 1)
+    assert company.client.delete("/v3/users/pam/grants?topic_prefix=pay.").status_code == 204, "the administrator's"
+    refused = company.client.delete("/v3/users/pam/grants?topic_prefix=pay.")
+    assert refused.status_code == 409
+    assert "has this role from the group 'payments': take it at the login service, or in oidc_roles" in refused.text
+    assert "group payments" in company.client.post(f"{url}/remove", data={"topic_prefix": "pay."}).text
+
+
+def test_the_button_is_in_the_readers_language_unless_the_settings_name_it(
+    company: LiveWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chinese = {**FORM, "Accept-Language": "zh"}
+    assert "Log in with single sign-on" in company.http().get("/login", headers=FORM).text
+    page = company.http().get("/login", headers=chinese).text
+    assert ("使用单点登录" in page, "Log in with single sign-on" in page) == (True, False)
+    monkeypatch.setattr(company.services.oidc, "label", "Log in")
+    assert ">Log in</a>" in company.http().get("/login", headers=chinese).text
 
 
 def log_in_as_admin(web: LiveWeb, issuer: Issuer) -> httpx.Client:
@@ -374,6 +465,11 @@ def test_without_an_issuer_there_is_no_button_and_no_path(alone: LiveWeb) -> Non
         ({"oidc_scopes": "email,profile"}, "must have the scope openid"),
         ({"oidc_roles": "devs=king"}, "'devs=king' must be GROUP=ROLE"),
         ({"oidc_roles": "devs"}, "'devs' must be GROUP=ROLE"),
+        ({"oidc_roles": "devs=none@eu"}, "with one of the roles viewer, editor, admin"),
+        ({"oidc_roles": "devs=editor@EU"}, "'EU' is no key of a cluster; 1 to 32 of a-z, 0-9 and - are allowed"),
+        ({"oidc_roles": "devs=editor@"}, "'devs=editor@': '' is no key of a cluster"),
+        ({"oidc_roles": "devs=editor@eu/pay*"}, "'pay*' starts no topic name; 1 to 249 of letters, digits"),
+        ({"oidc_roles": "devs=editor@eu/"}, "'devs=editor@eu/': '' starts no topic name"),
         ({"oidc_ca": "/nowhere.pem"}, "cannot be read as PEM certificates"),
     ],
 )
@@ -385,4 +481,10 @@ def test_wrong_settings_are_refused_at_the_start(tmp_path: Path, settings: dict[
 def test_scopes_may_be_written_with_spaces(tmp_path: Path) -> None:
     settings = web_settings(tmp_path, "127.0.0.1:1", oidc_scopes="openid groups", oidc_roles="*=viewer,a=b=admin")
     assert settings.oidc_scopes == ("openid", "groups")
-    assert settings.oidc_group_roles == {"*": "viewer", "a=b": "admin"}
+    assert settings.oidc_group_roles == [GroupRole("*", "viewer"), GroupRole("a=b", "admin")]
+
+
+def test_of_two_entries_for_a_group_and_a_place_the_last_one_counts(tmp_path: Path) -> None:
+    text = "x/y@z=viewer@eu/pay.,x/y@z=viewer,x/y@z=editor@eu/pay."
+    settings = web_settings(tmp_path, "127.0.0.1:1", oidc_roles=text)
+    assert settings.oidc_group_roles == [GroupRole("x/y@z", "editor", "eu", "pay."), GroupRole("x/y@z", "viewer")]
