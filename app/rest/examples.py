@@ -91,6 +91,7 @@ EXAMPLES: Final[dict[str, Any]] = {
         "read_topics": ["orders", "payments"],
         "group": "billing",
     },
+    "import_acls": {"data": [_ACL], "remove_others": True},
     "delete_exact_acls": {"data": [_ACL]},
     "put_scram_user": {"password": "correct horse battery", "iterations": 8192},
     "alter_client_quota": {

@@ -19,7 +19,9 @@ from conclave.client.models.acls import (
     AclDeletionData,
     AclDeletionDataList,
     AclEntry,
+    AclImportData,
     DeletedAclsData,
+    ImportedAclData,
 )
 from conclave.client.models.brokers import BrokerData, BrokerDataList
 from conclave.client.models.client_quotas import (
@@ -206,6 +208,7 @@ __all__ = [
     "AclDeletionData",
     "AclDeletionDataList",
     "AclEntry",
+    "AclImportData",
     "AlterEntry",
     "AlterTopicEntry",
     "AlterTopicsFailureDataList",
@@ -277,6 +280,7 @@ __all__ = [
     "GroupToDelete",
     "HarmedPartitionData",
     "HeaderBody",
+    "ImportedAclData",
     "LatestSnapshotData",
     "LeaderElectionData",
     "LeaderElectionDataList",

@@ -96,8 +96,9 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("PATCH", f"{C}/features"): ("", {"data": [{"feature_name": "metadata.version", "level": 30}]}, 200),
     ("POST", f"{C}/quorum/voters"): ("", {"voter_id": 9, "directory_id": "nBQDfFT6Q2WVyEPPkqGzPg"}, 400),
     ("DELETE", f"{C}/quorum/voters/{{voter_id}}/{{directory_id}}"): ("", None, 404),
-    ("POST", f"{C}/acls"): ("", _ACL, 400),  # SECURITY_DISABLED; with an authorizer in test_authorizer
+    ("POST", f"{C}/acls"): ("", _ACL, 400),  # SECURITY_DISABLED; with an authorizer in test_acl_changes
     ("POST", f"{C}/acls:batch"): ("", {"data": [_ACL]}, 400),
+    ("POST", f"{C}/acls:import"): ("", {"data": [_ACL]}, 400),
     ("POST", f"{C}/acls:application"): (
         "",
         {"preset": "producer", "principal": "User:dry", "write_topics": ["dry"]},
