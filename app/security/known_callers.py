@@ -7,10 +7,16 @@ request looks its caller up.
 """
 
 import datetime as dt
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from collections.abc import Callable
+from typing import Concatenate, Final, ParamSpec, TypeAlias
 
+from sqlalchemy.orm import Session as OrmSession
+
+from app.db.database import Database
 from app.security.roles import Principal
+from app.security.secrets import digest
+
+P = ParamSpec("P")
 
 CALLERS_MAX: Final = 1_024
 
@@ -19,25 +25,33 @@ Found: TypeAlias = tuple[Principal, dt.datetime]
 
 
 class KnownCallers:
-    """The callers of one process. `version` returns the number of the database, None where there is none."""
+    """The callers of one process."""
 
-    def __init__(self, version: Callable[[], int | None]) -> None:
-        self._version = version
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._seen: int | None = None
         self._found: dict[str, Found] = {}
 
-    async def find(self, key: str, now: dt.datetime, look: Callable[[], Awaitable[Found | None]]) -> Found | None:
-        """Return the caller of a key, looked up by `look` if necessary; None for an unknown one."""
-        version = self._version()  # before the lookup: a commit in between makes what was found old
+    async def find(
+        self,
+        secret: str,
+        now: dt.datetime,
+        look: Callable[Concatenate[OrmSession, P], Found | None],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Found | None:
+        """Return the caller of a token or session id, looked up by `look` if necessary; None for an unknown one."""
+        version = self._database.version()  # before the lookup: a commit in between makes what was found old
         if version is None:
-            return await look()
+            return await self._database.read(look, *args, **kwargs)
         if version != self._seen:
             self._seen = version
             self._found.clear()
+        key = digest(secret)
         known = self._found.get(key)
         if known is not None and now < known[1]:
             return known
-        found = await look()
+        found = await self._database.read(look, *args, **kwargs)
         if found is not None and version == self._seen and len(self._found) < CALLERS_MAX:
             self._found[key] = found
         return found

@@ -64,7 +64,7 @@ class Security(Recorder):
         self._checks_waiting = 0
         self.streams = Streams(self.present)
         self.kept_forms = KeptForms(database, self._clock)
-        self._callers = KnownCallers(database.version)
+        self._callers = KnownCallers(database)
         self._key = b""
 
     @property
@@ -108,11 +108,7 @@ class Security(Recorder):
     async def principal_of_session(self, session_id: str) -> Principal | None:
         """Return the caller of a session, None when it is unknown or has ended."""
         now = self._clock()
-        found = await self._callers.find(
-            digest(session_id),
-            now,
-            lambda: self._database.read(accounts.principal_of_session, session_id, now, self._idle),
-        )
+        found = await self._callers.find(session_id, now, accounts.principal_of_session, session_id, now, self._idle)
         if found is None:
             return None
         principal, until = found
@@ -128,9 +124,7 @@ class Security(Recorder):
         many of them from one source. A valid token is accepted whatever else came from its source.
         """
         now = self._clock()
-        found = await self._callers.find(
-            digest(token), now, lambda: self._database.read(api_tokens.principal_of_token, token, now)
-        )
+        found = await self._callers.find(token, now, api_tokens.principal_of_token, token, now)
         if found is not None and key in {None, found[0].name}:
             principal, until = found
             if until <= now:

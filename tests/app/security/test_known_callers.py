@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import Session as OrmSession
 
 from app.db.database import Database
 from app.security import api_tokens
@@ -26,9 +27,9 @@ def test_a_caller_is_kept_until_a_commit_or_its_time(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a database.db'}"
     own, other = Database(url), Database(url)
     own.write_now(lambda session: session.execute(text("CREATE TABLE noted AS SELECT 1 AS number")))
-    known, looks = KnownCallers(own.version), 0
+    known, looks = KnownCallers(own), 0
 
-    async def look() -> tuple[Principal, dt.datetime]:
+    def look(_session: OrmSession) -> tuple[Principal, dt.datetime]:
         nonlocal looks
         looks += 1
         return CALLER, NOW + dt.timedelta(seconds=60)
@@ -53,9 +54,9 @@ def test_a_caller_is_kept_until_a_commit_or_its_time(tmp_path: Path) -> None:
 def test_what_was_found_before_a_commit_is_not_kept(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'web.db'}")
     database.write_now(lambda session: session.execute(text("CREATE TABLE noted AS SELECT 1 AS number")))
-    known, looks = KnownCallers(database.version), 0
+    known, looks = KnownCallers(database), 0
 
-    async def look() -> tuple[Principal, dt.datetime]:
+    def look(_session: OrmSession) -> tuple[Principal, dt.datetime]:
         nonlocal looks
         looks += 1
         commit(database)  # while the lookup runs
