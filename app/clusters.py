@@ -134,7 +134,7 @@ def make_services(settings: Settings, key: str, shared: Shared) -> Services:
         grants=shared.grants,
         oidc=shared.oidc,
         cluster=cluster,
-        actions=Actions(cluster, security, report_actions, PlanActions(cluster, security, database, plans)),
+        actions=Actions(cluster, security, database, report_actions, PlanActions(cluster, security, database, plans)),
         reports=reports,
         schedules=schedules,
         plans=plans,

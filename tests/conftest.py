@@ -54,6 +54,7 @@ PROCESSES = frozenset({"app", "benchmarks", "browser", "hostile", "install", "in
     "test_kafka_raft_server.py"
 }
 """Folders and modules of tests that start processes."""
+NICENESS = os.nice(0)
 
 
 @pytest.hookimpl(trylast=True)
@@ -79,6 +80,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         for definitions in item._fixtureinfo.name2fixturedefs.values():
             for each in definitions:
                 each.finish(request)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail a test that lowers the priority of this process: all later ones, and what they start, would be slow."""
+    assert os.nice(0) == NICENESS, f"{item.nodeid} changed the niceness from {NICENESS} to {os.nice(0)}"
 
 
 @pytest.hookimpl(wrapper=True)

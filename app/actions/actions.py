@@ -17,20 +17,23 @@ from app.actions.topics import TopicActions
 from app.actions.transactions import TransactionActions
 from app.actions.voters import VoterActions
 from app.cluster.cluster import Cluster
+from app.db.database import Database
 from app.security.service import Security
 
 
 class Actions:
     """The changes that REST and pages offer. A web process has one instance."""
 
-    def __init__(self, cluster: Cluster, security: Security, reports: ReportActions, plans: PlanActions) -> None:
+    def __init__(
+        self, cluster: Cluster, security: Security, database: Database, reports: ReportActions, plans: PlanActions
+    ) -> None:
         self.acls = AclActions(cluster, security)
         self.brokers = BrokerActions(cluster, security)
         self.configs = ConfigActions(cluster, security)
         self.delegation_tokens = DelegationTokenActions(cluster, security)
         self.features = FeatureActions(cluster, security)
         self.groups = GroupActions(cluster, security)
-        self.long_elections = LongElections(cluster, security)
+        self.long_elections = LongElections(cluster, security, database)
         self.partitions = PartitionActions(cluster, security)
         self.plans = plans
         self.quotas = QuotaActions(cluster, security)

@@ -1,4 +1,7 @@
-"""Keeps the history of epochs in the database, so that it survives a restart and the log's retention."""
+"""Keeps the history of epochs in the database, so that it survives a restart and the log's retention.
+
+What web processes of one PostgreSQL have observed of the same epochs is stored once, and read again by all of them.
+"""
 
 import asyncio
 import logging
@@ -23,6 +26,9 @@ from kraft_core.protocol.errors import KafkaError
 log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS: Final = 1.0
+AGREE_SECONDS: Final = 10.0
+AGREED_MAX: Final = 20
+"""How many of the newest epochs are read again, for what other web processes have observed."""
 _COLUMNS: Final = tuple(Epoch.__dataclass_fields__)
 
 
@@ -44,6 +50,7 @@ class EpochKeeper:
         self._cluster_id = cluster_id
         self._is_loaded = False
         self._read_after = -1  # number of snapshots loaded when the skipped part of the log was last read
+        self._agree_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -80,6 +87,18 @@ class EpochKeeper:
             log.warning("kept_epochs_not_read", extra={"cause": str(cause)})
         if self._is_loaded:
             await self._save()
+            await self._agree(cluster_id)
+
+    async def _agree(self, cluster_id: str) -> None:
+        """Read the newest epochs as the other web processes have stored them. On SQLite there are no others."""
+        now = asyncio.get_running_loop().time()
+        if now < self._agree_at or self._database.engine.dialect.name != "postgresql":
+            return
+        self._agree_at = now + AGREE_SECONDS
+        try:
+            self._history.epochs.agree(await self._database.read(load_epochs, cluster_id, AGREED_MAX))
+        except SQLAlchemyError as cause:
+            log.info("epochs_not_read", extra={"cause": str(cause)})
 
     async def _fill(self, cluster_id: str) -> None:
         """Read the part of the log that a snapshot skipped, once per snapshot and only while epochs are unknown."""
@@ -107,13 +126,10 @@ class EpochKeeper:
             log.warning("epochs_not_kept", extra={"cause": str(cause)})
 
 
-def load_epochs(session: OrmSession, cluster_id: str) -> list[Epoch]:
-    """Return the stored epochs of a cluster, newest first, at most EPOCHS_MAX."""
+def load_epochs(session: OrmSession, cluster_id: str, most: int = EPOCHS_MAX) -> list[Epoch]:
+    """Return the newest stored epochs of a cluster, newest first."""
     wanted = (
-        select(QuorumEpoch)
-        .where(QuorumEpoch.cluster_id == cluster_id)
-        .order_by(QuorumEpoch.epoch.desc())
-        .limit(EPOCHS_MAX)
+        select(QuorumEpoch).where(QuorumEpoch.cluster_id == cluster_id).order_by(QuorumEpoch.epoch.desc()).limit(most)
     )
     return [_epoch(row) for row in session.scalars(wanted)]
 

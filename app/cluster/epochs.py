@@ -5,9 +5,8 @@ A reason is given only when there is evidence: a voter set without the leader, i
 which it stopped answering this process.
 """
 
-import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from app.texts import phrase
@@ -62,7 +61,7 @@ class Epoch:
         if (other.leader_id, other.start_offset) != (self.leader_id, self.start_offset):
             return self
         is_newer = other.last_offset > self.last_offset
-        return dataclasses.replace(
+        return replace(
             self,
             last_offset=other.last_offset if is_newer else self.last_offset,
             last_timestamp_ms=other.last_timestamp_ms if is_newer else self.last_timestamp_ms,
@@ -113,7 +112,7 @@ class EpochHistory:
         """Add the epoch of a LeaderChange record. The log overrides other sources."""
         self._settle()
         if self._waited is not None and self._waited[0] == epoch.epoch:
-            epoch = dataclasses.replace(epoch, leaderless_ms=self._waited[1])
+            epoch = replace(epoch, leaderless_ms=self._waited[1])
         known = self._epochs.get(epoch.epoch)
         self._put(epoch if known is None else epoch.completed_by(known))
 
@@ -128,7 +127,7 @@ class EpochHistory:
         self._lost = parting
         known = self._epochs.get(parting.epoch)
         if known is not None and known.leader_id == parting.leader_id:
-            self._put(dataclasses.replace(known, lost_at_ms=parting.at_ms, lost_how=parting.how))
+            self._put(replace(known, lost_at_ms=parting.at_ms, lost_how=parting.how))
 
     def found(self, epoch: int, at_ms: int) -> None:
         """Note that the leader of `epoch` responds. If it is the leader that was lost, its epoch has not ended."""
@@ -138,17 +137,34 @@ class EpochHistory:
             return
         if lost.epoch == epoch:
             if known is not None:
-                self._put(dataclasses.replace(known, lost_at_ms=-1, lost_how=None))
+                self._put(replace(known, lost_at_ms=-1, lost_how=None))
             return
         self._waited = (epoch, max(0, at_ms - lost.at_ms))
         if known is not None:
-            self._put(dataclasses.replace(known, leaderless_ms=self._waited[1]))
+            self._put(replace(known, leaderless_ms=self._waited[1]))
 
     def remember(self, epochs: Iterable[Epoch]) -> None:
         """Add epochs from the database or from an older part of the log. They never replace known values."""
         for epoch in epochs:
             known = self._epochs.get(epoch.epoch)
             self._put(epoch if known is None else known.completed_by(epoch), is_new=known is None)
+
+    def agree(self, stored: Iterable[Epoch]) -> None:
+        """Take what the processes of the database have stored last about the epochs, so that all show the same.
+
+        How the present leader will end is not taken: what is stored about it is from an end that did not come.
+        """
+        newest = max(self._epochs, default=-1)
+        for epoch in stored:
+            known = self._epochs.get(epoch.epoch)
+            if known is None:
+                self._put(epoch)
+            elif epoch.epoch not in self._unsaved:
+                blank = replace(known, leaderless_ms=-1, lost_at_ms=-1, lost_how=None)
+                agreed = blank.completed_by(epoch).completed_by(known)
+                if epoch.epoch == newest:
+                    agreed = replace(agreed, lost_at_ms=known.lost_at_ms, lost_how=known.lost_how)
+                self._epochs[epoch.epoch] = agreed
 
     def take_unsaved(self) -> list[Epoch]:
         """Return the epochs to store, and mark them as stored."""
@@ -172,9 +188,7 @@ class EpochHistory:
         epochs = [each for each in self.epochs if each.start_offset <= offset]
         if epochs:
             last_ms = max(time_ms, epochs[0].timestamp_ms)
-            epochs[0] = dataclasses.replace(
-                epochs[0], last_offset=offset, last_timestamp_ms=last_ms, lost_at_ms=-1, lost_how=None
-            )
+            epochs[0] = replace(epochs[0], last_offset=offset, last_timestamp_ms=last_ms, lost_at_ms=-1, lost_how=None)
         part.remember(epochs)
         return part
 
@@ -195,7 +209,7 @@ class EpochHistory:
         number, offset, timestamp_ms = self._last_written
         known = self._epochs.get(number)
         if known is not None and offset > known.last_offset:
-            self._epochs[number] = dataclasses.replace(known, last_offset=offset, last_timestamp_ms=timestamp_ms)
+            self._epochs[number] = replace(known, last_offset=offset, last_timestamp_ms=timestamp_ms)
 
     def _put(self, epoch: Epoch, *, is_new: bool = True) -> None:
         previous = max((number for number in self._epochs if number < epoch.epoch), default=None)

@@ -252,3 +252,34 @@ class QuorumEpoch(OfCluster, Base):
     leaderless_ms: Mapped[Offset]
     lost_at_ms: Mapped[Offset]
     lost_how: Mapped[str | None] = mapped_column(String(16))
+
+
+class LongElectionRecord(OfCluster, Base):
+    """An election of very many partitions; see app.actions.long_elections.
+
+    `partitions`: [topic, [partition, …]], sorted. `leaders_before`: of each broker. The first `done` partitions have
+    been answered. The process that holds the election extends `lease_until`.
+    """
+
+    __tablename__ = "long_elections"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    election: Mapped[str] = mapped_column(String(16))
+    by: Mapped[Name]
+    partitions: Mapped[list[Any]] = mapped_column(JSON)
+    leaders_before: Mapped[dict[str, int]] = mapped_column(JSON)
+    begun_at: Mapped[Moment]
+    lease_until: Mapped[Moment]
+    ended_at: Mapped[dt.datetime | None] = mapped_column(UtcDateTime)
+    done: Mapped[int] = mapped_column(default=0)
+    metadata_offset: Mapped[Offset | None]
+    waits_for: Mapped[str] = mapped_column(Text, default="")
+    stopped_by: Mapped[str] = mapped_column(Text, default="")
+
+
+class ElectionRefusals(Base):
+    """Partitions that an election was refused: [topic, partition, error, message], of those before number `done`."""
+
+    __tablename__ = "election_refusals"
+    election_id: Mapped[str] = mapped_column(ForeignKey("long_elections.id", ondelete="CASCADE"), primary_key=True)
+    done: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    refused: Mapped[list[Any]] = mapped_column(JSON)

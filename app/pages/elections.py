@@ -130,7 +130,7 @@ async def _page(request: Request, election: ElectionType, choice: Choice, errors
     number = whole_number(request.query_params.get("page", "1"), 1, 10**9) or 1
     rows, page, pages = page_items(found, number, rows_on_page(request, ROWS))
     address = _address(election, choice.topics)
-    newest = services.actions.long_elections.newest
+    newest = await services.actions.long_elections.newest()
     view = ElectionsView(
         election=election.name,
         topics=choice.topics,
@@ -217,7 +217,7 @@ async def _elect(
         if confirmed and election is ElectionType.PREFERRED:
             wanted = await _wanted(services, election, choice)
             if is_long(wanted):
-                return begin(request, caller, election, wanted)
+                return await begin(request, caller, election, wanted)
         found = await _previewed(services, election, choice)
     except Problems as wrong:
         return await _page(request, election, choice, wrong.by_field)
@@ -236,7 +236,7 @@ async def _elect(
 
     async def apply() -> Response:
         if is_long(wanted):
-            return begin(request, caller, election, wanted)
+            return await begin(request, caller, election, wanted)
         done = await services.actions.partitions.elect_leaders(caller, election, wanted)
         return _result(request, election, wanted, done, back)
 

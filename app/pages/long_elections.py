@@ -9,7 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
-from app.actions.long_elections import ElectionRunningError, LongElection
+from app.actions.election_store import LongElection
+from app.actions.long_elections import ElectionRunningError
 from app.cluster.partitions import Partition
 from app.http.errors import NotFoundError
 from app.pages.flash import Flash
@@ -75,10 +76,10 @@ def title_of(held: LongElection) -> str:
     return phrase("Election of %(partitions)s", partitions=partitions)
 
 
-def begin(request: Request, caller: Caller, election: ElectionType, partitions: Sequence[Partition]) -> Response:
+async def begin(request: Request, caller: Caller, election: ElectionType, partitions: Sequence[Partition]) -> Response:
     """Begin an election, and go to its page; to that of another one while it is being held."""
     try:
-        held = services_of(request).actions.long_elections.begin(caller, election, partitions)
+        held = await services_of(request).actions.long_elections.begin(caller, election, partitions)
     except ElectionRunningError as refused:
         text = phrase("This election is being held. Another one can begin when it has ended; nothing was begun.")
         return go_to(request, path_of(refused.running), Flash("warn", text))
@@ -88,11 +89,11 @@ def begin(request: Request, caller: Caller, election: ElectionType, partitions: 
 @router.get("/elections/{election_id}")
 @shared
 async def long_election(request: Request, _caller: Reader, election_id: str) -> Response:
-    """Return the page. Raises NotFoundError for an election that this process does not know."""
+    """Return the page. Raises NotFoundError for an unknown election."""
     services = services_of(request)
-    held = services.actions.long_elections.get(election_id)
+    held = await services.actions.long_elections.get(election_id)
     if held is None:
-        text = phrase("This web process does not know the election. What was elected is in the audit.")
+        text = phrase("The election is not known: the last five are kept. What was elected is in the audit.")
         raise NotFoundError(text)
     number = whole_number(request.query_params.get("page", "1"), 1, 10**9) or 1
     view = _view(services, held, number, rows_on_page(request, ROWS))

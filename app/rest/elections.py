@@ -8,7 +8,8 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
-from app.actions.long_elections import ElectionRunningError, LongElection
+from app.actions.election_store import LongElection
+from app.actions.long_elections import ElectionRunningError
 from app.cluster.elections import is_long, leaders_by_broker, partitions_to_elect, previewed
 from app.cluster.partitions import Partition
 from app.error_responses import NATIVE
@@ -69,7 +70,7 @@ async def elect_leader(
     if not wanted:
         return answer(checked({"data": []}, validate_only=validate_only), view.offset)
     if is_long(wanted) and not validate_only:
-        return _begun(view, services, caller, election, wanted)
+        return await _begun(view, services, caller, election, wanted)
     done = await services.actions.partitions.elect_leaders(caller, election, wanted, validate_only=validate_only)
     return await asyncio.to_thread(outcomes, view, wanted, done, validate_only=validate_only)
 
@@ -101,7 +102,7 @@ async def elect_leaders(
         topics = [view.topic(name) for name in dict.fromkeys(body.topic_names)] or None
         wanted = await asyncio.to_thread(partitions_to_elect, image, election, topics)
     if is_long(wanted) and not validate_only:
-        return _begun(view, services, caller, election, wanted)
+        return await _begun(view, services, caller, election, wanted)
     found = await asyncio.to_thread(previewed, image, election, wanted)
     by_broker = leaders_by_broker(image, services.cluster.topic_table, found)
     brokers = [
@@ -113,11 +114,11 @@ async def elect_leaders(
     return await asyncio.to_thread(outcomes, view, wanted, done, validate_only=validate_only, brokers=brokers)
 
 
-def _begun(
+async def _begun(
     view: View, services: Services, caller: Caller, election: ElectionType, wanted: Sequence[Partition]
 ) -> Response:
     try:
-        held = services.actions.long_elections.begin(caller, election, wanted)
+        held = await services.actions.long_elections.begin(caller, election, wanted)
     except ElectionRunningError as refused:
         raise ConflictError(str(refused), code="election-running") from refused
     data = _election(view, services, held)
@@ -126,8 +127,8 @@ def _begun(
 
 @router.get("/elections/{election_id}", tags=[NATIVE, "operations"], responses={200: {"model": ElectionData}})
 async def get_election(election_id: str, view: NowViewDep, services: ServicesDep, _caller: Reader) -> Response:
-    """Describe an election of more than 1,000 partitions. The process that holds it remembers the last five."""
-    return answer(_election(view, services, _known(services, election_id)), view.offset)
+    """Describe an election of more than 1,000 partitions. The last five are kept."""
+    return answer(_election(view, services, await _known(services, election_id)), view.offset)
 
 
 @router.get(
@@ -137,7 +138,7 @@ async def get_election(election_id: str, view: NowViewDep, services: ServicesDep
 )
 async def list_election_partitions(election_id: str, page: PageDep, services: ServicesDep, _caller: Reader) -> Response:
     """List the result of each partition of an election, by topic and partition."""
-    held = _known(services, election_id)
+    held = await _known(services, election_id)
     return page.answer(
         "KafkaElectionPartitionList",
         held.partitions,
@@ -146,10 +147,10 @@ async def list_election_partitions(election_id: str, page: PageDep, services: Se
     )
 
 
-def _known(services: Services, election_id: str) -> LongElection:
-    held = services.actions.long_elections.get(election_id)
+async def _known(services: Services, election_id: str) -> LongElection:
+    held = await services.actions.long_elections.get(election_id)
     if held is None:
-        raise NotFoundError(f"Election {election_id[:40]} is not known to this process.")
+        raise NotFoundError(f"Election {election_id[:40]} is not known.")
     return held
 
 

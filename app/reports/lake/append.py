@@ -71,7 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--days", type=int, required=True)
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which has started this one")
     options = parser.parse_args(arguments)
-    os.nice(10)
     if options.parent is not None:
         end_with(options.parent)
     conf = json.loads(os.environ.pop(CONF_VARIABLE, "{}"))
@@ -84,4 +83,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    os.nice(10)
     sys.exit(main())

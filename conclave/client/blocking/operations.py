@@ -129,7 +129,7 @@ class OperationsMethods(Methods):
         )
 
     def get_election(self, election_id: str) -> ElectionData:
-        """Describe an election of more than 1,000 partitions. The process that holds it remembers the last five."""
+        """Describe an election of more than 1,000 partitions. The last five are kept."""
         return self._send(
             Call[ElectionData](
                 "GET",

@@ -127,6 +127,19 @@ def test_epochs_survive_a_restart_and_two_processes_complete_each_other(tmp_path
     assert kept == [epoch(2, 2, 100), seen]
 
 
+def test_processes_agree_on_what_is_stored_and_never_on_the_end_of_a_present_leader() -> None:
+    found = history(epoch(1, 1, 0, 100, leaderless_ms=10), epoch(2, 2, 100, leaderless_ms=20))
+    found.take_unsaved()
+    elsewhere = {"lost_how": "silent", "lost_at_ms": 5}
+    found.agree([epoch(2, 2, 100, leaderless_ms=200, **elsewhere), epoch(1, 1, 0, leaderless_ms=100, **elsewhere)])
+    found.agree([epoch(2, 2, 100), epoch(1, 3, 0, lost_how="closed")])
+    assert [(each.leaderless_ms, each.lost_how) for each in found.epochs] == [(200, None), (100, "silent")]
+    assert found.take_unsaved() == []
+    found.lost(LeaderLoss(2, 2, "closed", 5_000))
+    found.agree([epoch(2, 2, 100, **elsewhere)])
+    assert found.take_unsaved()[-1].lost_how == "closed", "this is stored before others are read"
+
+
 def test_epochs_that_could_not_be_stored_are_stored_later() -> None:
     found = EpochHistory()
     found.led(epoch(1, 1, 0))

@@ -3,21 +3,30 @@
 import datetime as dt
 import itertools
 import json
+import secrets
 import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
 
+from app.actions import election_store, long_elections
+from app.actions.election_store import LongElection
+from app.cluster import elections, epoch_keeper
+from app.cluster.partitions import Outcome, Partition, PartitionAdmin
 from app.db.base import utc_now
-from app.db.models import ApiToken
+from app.db.models import ApiToken, LongElectionRecord, QuorumEpoch
 from app.security.caller_shares import LEASE_SECONDS, PARTS, agree
+from kraft_core.clients.admin.partitions import ElectionType
 from tests.app.db.servers import postgresql_server
 from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb, web_settings
 from tests.app.security.test_logins import FORM, add_user, login
@@ -109,6 +118,7 @@ class Pair:
 def pair(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     with postgresql_server() as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.web.connections_allowed", lambda: CONNECTIONS)
+        patch.setattr(epoch_keeper, "AGREE_SECONDS", 0.1)
         made = Pair(tmp_path_factory.mktemp("pair"), node.bootstrap, server.url)
         made.webs[0].wait_for_broker()
         yield made
@@ -268,3 +278,83 @@ def test_the_share_of_a_killed_process_returns_with_its_lease(pair: Pair) -> Non
         assert open_streams([pair.webs[0]] * (free + 1), token, opened) == [200] * free + [429]
         killed(utc_now() - dt.timedelta(seconds=LEASE_SECONDS + 1))
         kafka.wait_until(lambda: open_streams(pair.webs[:1], token, opened) == [200], 60, "its share is back", 0.1)
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Make an election of more than two partitions a long one, whose second batch waits for this event."""
+    release = threading.Event()
+    monkeypatch.setattr(elections, "BATCH", 2)
+    monkeypatch.setattr(long_elections, "RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(long_elections, "SAVE_SECONDS", 0.02)
+    real, answered = PartitionAdmin.elect_leaders, list[Any]()
+
+    async def elect(self: PartitionAdmin, election: ElectionType, partitions: Sequence[Partition]) -> Outcome:
+        if answered and not release.is_set():
+            raise ConnectionError("the controller is away")
+        answered.append(partitions)
+        return await real(self, election, partitions)
+
+    monkeypatch.setattr(PartitionAdmin, "elect_leaders", elect)
+    yield release
+    release.set()
+
+
+def test_an_election_that_one_process_holds_is_known_to_the_other(pair: Pair, waiting: threading.Event) -> None:
+    one, other = (web.client for web in pair.webs)
+    cluster = pair.webs[0].cluster
+    elected = {"partitions": [{"topic_name": name, "partition_id": 0} for name in ("no-1", "no-2", "no-3")]}
+    begun = one.post(f"{cluster}/leaders:elect", json=elected)
+    assert begun.status_code == 202, begun.text
+    address = urlsplit(begun.headers["location"]).path
+
+    def state(client: httpx.Client) -> tuple[str, int, str | None]:
+        found = client.get(address).json()
+        return found["state"], found["refused_count"], found["waits_for"]
+
+    half = ("running", 2, "the controller is away")
+    kafka.wait_until(lambda: state(other) == half, 60, "the other process knows of the first batch", 0.05)
+    assert other.post(f"{cluster}/leaders:elect", json=elected).status_code == 409
+    waiting.set()
+    kafka.wait_until(lambda: state(other) == ("done", 3, None), 60, "the other process knows of the end", 0.05)
+    kafka.wait_until(lambda: state(one) == ("done", 3, None), 60, "and the one that held it", 0.05)
+    results = [client.get(f"{address}/partitions").json()["data"] for client in (one, other)]
+    for result in results:
+        assert [(each["state"], each["message"]) for each in result] == [
+            ("refused", f"No such topic as no-{number}") for number in (1, 2, 3)
+        ]
+
+
+def test_an_election_whose_process_was_killed_has_stopped_for_both(pair: Pair) -> None:
+    database, election_id = pair.webs[0].services.database, secrets.token_hex(8)
+    killed = LongElection(
+        id=election_id,
+        election=ElectionType.PREFERRED,
+        by="ann",
+        partitions=[("orders", 0)],
+        leaders_before={1: 7},
+        begun_at=utc_now(),
+    )
+    assert database.write_now(election_store.begin, killed) is None
+    assert database.write_now(election_store.begin, killed) == election_id
+    past = update(LongElectionRecord).values(lease_until=utc_now() - dt.timedelta(seconds=1))
+    database.write_now(lambda session: session.execute(past))
+    for web in pair.webs:
+        found = web.client.get(f"{web.cluster}/elections/{election_id}").json()
+        assert found["state"] == "stopped"
+        assert found["stopped_by"] == "The web process that held the election has ended."
+        assert next(each for each in found["brokers"] if each["broker_id"] == 1)["leaders_before"] == 7
+
+
+def test_what_one_process_observed_of_an_epoch_is_shown_by_both(pair: Pair) -> None:
+    def shown(web: LiveWeb) -> int | None:
+        newest = web.client.get(f"{web.cluster}/quorum/epochs").json()["data"][0]
+        return newest["leaderless_ms"]
+
+    def observe(session: Session) -> None:
+        newest = session.scalar(select(func.max(QuorumEpoch.epoch)))
+        session.execute(update(QuorumEpoch).where(QuorumEpoch.epoch == newest).values(leaderless_ms=4_321))
+
+    pair.webs[0].services.database.write_now(observe)
+    for web in pair.webs:
+        kafka.wait_until(lambda web=web: shown(web) == 4_321, 60, "it is shown", 0.1)

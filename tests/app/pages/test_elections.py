@@ -234,7 +234,7 @@ def controller(racked: LiveWeb, monkeypatch: pytest.MonkeyPatch) -> Iterator[Con
     door = Controller(racked, monkeypatch)
     yield door
     door.error = None
-    newest = racked.services.actions.long_elections.newest
+    newest = racked.call(racked.services.actions.long_elections.newest())
     kafka.wait_until(lambda: newest is None or newest.state != "running", 30, "no election is being held", 0.02)
 
 

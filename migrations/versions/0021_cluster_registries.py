@@ -3,14 +3,14 @@
 Rules: the release before must still run on the new schema; lock briefly; name every constraint; SQLite alters a table
 only through op.batch_alter_table.
 
-Revision: 0020, after 0019, 2026-11-23 18:15:00
+Revision: 0021, after 0020, 2026-11-23 18:15:00
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0020"
-down_revision = "0019"
+revision = "0021"
+down_revision = "0020"
 branch_labels = None
 depends_on = None
 
