@@ -213,7 +213,7 @@ def test_a_cluster_is_added_changed_and_removed_on_its_page(web: LiveWeb, tmp_pa
         assert web.client.post("/clusters", data=form).status_code == 303
         assert "Trois" in web.client.get("/c/third/").text
         assert web.app.state.clusters.get("third").cluster is running, "another name ends no report and no plan"
-        form["command_config"] = ""
+        form |= {"command_config": "", "schema_registry_url": ""}
         assert web.client.post("/clusters", data=form).status_code == 303
         assert web.app.state.clusters.get("third").cluster is not running
         refused = web.client.post("/clusters/third/remove", data={"confirmed": "yes", "typed": "else"})

@@ -77,7 +77,8 @@ def test_an_admin_sees_which_roles_of_a_user_come_from_groups(visitor: Page, iss
 
 def test_an_admin_sees_who_is_logged_in_and_ends_a_session(visitor: Page, company: LiveWeb, issuer: Issuer) -> None:
     add_user(company, "paul")
-    browser = company.http(headers={"User-Agent": "A browser of paul"})
+    browser = company.http()
+    browser.headers["User-Agent"] = "A browser of paul"
     log_in_by_password(company, "paul", client=browser)
     issuer.logs_in("ann", "kafka-admins")
     visitor.goto("/login")
