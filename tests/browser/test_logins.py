@@ -51,7 +51,7 @@ def test_a_visitor_logs_in_at_the_issuer_and_lands_on_the_page_asked_for(visitor
     expect(visitor).to_have_url(f"{visitor.url.partition('/account')[0]}/account")
     expect(visitor.get_by_text("You log in at the login service")).to_be_visible()
     visitor.goto("/access")
-    expect(visitor.get_by_role("cell", name="at the login service")).to_be_visible()
+    expect(visitor.get_by_role("cell", name="at the login service").first).to_be_visible()
     visitor.get_by_role("button", name="Log out").click()
     expect(visitor.get_by_label("Password")).to_be_visible()
 
