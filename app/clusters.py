@@ -77,6 +77,7 @@ class Shared:
 def make_services(settings: Settings, key: str, shared: Shared) -> Services:
     """Build the parts for one cluster without starting them. `settings` are those of the cluster."""
     database, security = shared.database.of_cluster(key), shared.security
+    registry = RegistrySettings.of(settings)
     cluster = Cluster(
         settings.bootstrap,
         database,
@@ -85,7 +86,7 @@ def make_services(settings: Settings, key: str, shared: Shared) -> Services:
         history_records_max=settings.history_records_max,
         security=settings.kafka_security,
         client_properties=settings.client_properties,
-        schemas=_schemas(settings),
+        schemas=None if registry is None else SchemaRegistry(registry),
         stored=StoredHistory(settings.history_dir, Limits(settings.history_bytes, settings.history_days)),
     )
 
@@ -149,20 +150,6 @@ def _oidc_logins(settings: Settings, security: Security, database: Database) -> 
     from app.security.oidc.logins import OidcLogins
 
     return OidcLogins(settings, security, database)
-
-
-def _schemas(settings: Settings) -> SchemaRegistry | None:
-    if settings.schema_registry_url is None:
-        return None
-    password = settings.schema_registry_password
-    return SchemaRegistry(
-        RegistrySettings(
-            settings.schema_registry_url,
-            settings.schema_registry_user,
-            "" if password is None else password.get_secret_value(),
-            settings.schema_registry_ca,
-        )
-    )
 
 
 def _lake_keeper(settings: Settings, database: Database, cluster: Cluster) -> LakeKeeper | None:
@@ -277,6 +264,7 @@ class Clusters:
                 spec.key,
                 spec.command_config,
                 bootstrap_controllers=spec.bootstrap_controllers,
+                schema_registry_url=spec.schema_registry_url or None,
                 cluster_name=spec.name,
                 cluster_color=spec.color,
                 cluster_id=cluster_id,
@@ -349,9 +337,9 @@ class Clusters:
         return next((each for _, each in self._others.values() if each.cluster.cluster_id == cluster_id), None)
 
 
-def _place(spec: ClusterSpec) -> tuple[tuple[str, ...], str]:
-    """Return what a connection to a cluster depends on."""
-    return spec.bootstrap_controllers, spec.command_config
+def _place(spec: ClusterSpec) -> tuple[tuple[str, ...], str, str]:
+    """Return what the connections to a cluster and to its schema registry depend on."""
+    return spec.bootstrap_controllers, spec.command_config, spec.schema_registry_url
 
 
 def clusters_of(request: Request) -> Clusters:

@@ -27,6 +27,7 @@ from app.file_urls import check_url, is_url
 from app.group_roles import GroupRole, group_role
 from kraft_core.protocol.host_port import bracketed, parse_host_port
 from kraft_core.security.client_properties import load_client_properties, load_client_security
+from kraft_core.security.config_providers import resolve_variables
 from kraft_core.security.listener_security import ClientSecurity
 from kraft_core.security.properties import SecurityConfigError
 
@@ -43,6 +44,11 @@ SECRET_KEYS: Final = frozenset(
     }
 )
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+REGISTRY_URL: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+(/[^?#\s]*)?")
+"""The form of a schema registry's address: its user has settings of its own."""
+REGISTRY_USER: Final = "basic.auth.user.info"
+REGISTRY_CA: Final = "schema.registry.ssl.truststore.location"
+"""Properties of Confluent's clients, for the schema registry of an added cluster."""
 _LOOPBACK: Final = re.compile(r"^http://(localhost|127[.]0[.]0[.]1|\[::1\])(:\d+)?(/[^?#\s]*)?$")
 
 
@@ -239,7 +245,7 @@ class Settings(BaseSettings):
     @field_validator("schema_registry_url")
     @classmethod
     def _registry_url(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"^https?://[A-Za-z0-9.\-\[\]:]+(/[^?#\s]*)?$", value):
+        if value and not REGISTRY_URL.fullmatch(value):
             raise ValueError("must be http:// or https:// with a host, without a user, a query or a fragment")
         return value or None
 
@@ -269,10 +275,7 @@ class Settings(BaseSettings):
     @classmethod
     def _certificates(cls, value: Path | None) -> Path | None:
         if value is not None:
-            try:
-                ssl.create_default_context(cafile=value)
-            except (OSError, ssl.SSLError) as wrong:
-                raise ValueError(f"cannot be read as PEM certificates: {wrong}") from None
+            _check_certificates(value)
         return value
 
     @field_validator("lake")
@@ -346,13 +349,14 @@ class Settings(BaseSettings):
         """Return the settings of an added cluster: `values` instead of this process's, and folders of its own.
 
         `command_config` is the name of a file in `client_configs_dir`, "" for none. A schema registry is not inherited,
-        since it knows the records of one cluster. Raises SettingsError for a wrong file.
+        since it knows the records of one cluster: its login is in that file. Raises SettingsError for a wrong file.
         """
+        file = self.client_configs_dir / command_config if command_config else None
+        values = {"schema_registry_url": None, **_registry_login(file), **values}
         values |= {
-            "command_config": self.client_configs_dir / command_config if command_config else None,
+            "command_config": file,
             "data_dir": self.data_dir / "clusters" / key,
             "lake": self.lake_location or "off",
-            "schema_registry_url": None,
         }
         own = self.model_copy(update=values)
         own.__dict__.pop("kafka_security", None)  # the copy has what is cached too
@@ -394,6 +398,33 @@ class Settings(BaseSettings):
         public = re.sub(r"^https?://|:\d+$", "", self.public_url) if self.public_url else ""
         names = (*LOOPBACK_NAMES, *self.allowed_hosts, public, bracketed(self.host))
         return frozenset(name.lower() for name in names if name)
+
+
+def _check_certificates(path: Path) -> None:
+    """Raise ValueError unless the file has certificates in PEM."""
+    try:
+        ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as wrong:
+        raise ValueError(f"cannot be read as PEM certificates: {wrong}") from None
+
+
+def _registry_login(file: Path | None) -> dict[str, Any]:
+    """Return the settings that a file of client properties has for the schema registry. Raises SettingsError."""
+    try:
+        found = {} if file is None else resolve_variables(load_client_properties(file))
+        ca_file = Path(found[REGISTRY_CA]) if REGISTRY_CA in found else None
+        if ca_file is not None:
+            _check_certificates(ca_file)
+    except SecurityConfigError as error:
+        raise SettingsError(f"command_config: {error}") from error
+    except ValueError as wrong:
+        raise SettingsError(f"command_config: {REGISTRY_CA}: {wrong}") from None
+    user, _, password = found.get(REGISTRY_USER, "").partition(":")
+    return {
+        "schema_registry_user": user,
+        "schema_registry_password": SecretStr(password),
+        "schema_registry_ca": ca_file,
+    }
 
 
 def load_settings(path: Path | None = None, **overrides: Any) -> Settings:

@@ -21,12 +21,13 @@ from app.cluster.known_clusters import (
 from app.config import Settings, SettingsError
 from app.db.database import Database
 from app.db.models import ClusterRecord
+from app.records.schema_registry import RegistrySettings, SchemaError, SchemaRegistry
 from app.reports.executor.models import PlanRecord
 from app.reports.executor.plan import ACTIVE_STATES
 from app.reports.models import ACTIVE_STATES as ACTIVE_RUNS
 from app.reports.models import ReportRun
 from app.security.service import Security
-from app.texts import phrase
+from app.texts import phrase, sentence_of
 from kraft_core.protocol.errors import KafkaError
 from kraft_core.protocol.host_port import host_port
 from kraft_core.security.listener_security import ClientSecurity
@@ -37,10 +38,14 @@ TEST_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterTest:
-    """What the controllers of a cluster answered: its id, and for each address the error, "" for none."""
+    """What the controllers of a cluster answered: its id, and for each address the error, "" for none.
+
+    `registry` is the address of its schema registry, which has answered, "" for none.
+    """
 
     cluster_id: str
     answers: Mapping[str, str]
+    registry: str
 
 
 class ClusterActions:
@@ -66,14 +71,17 @@ class ClusterActions:
     async def test(self, spec: ClusterSpec) -> ClusterTest:
         """Check a cluster and ask its controllers for the cluster id. Raises ClusterError unless one of them answers.
 
-        All that answer must name the same cluster, and none that this process has under another key.
+        All that answer must name the same cluster, and none that this process has under another key. A schema registry
+        must answer too.
         """
         check(spec, self._settings.client_configs_dir)
         try:
-            security = self._settings.for_cluster(spec.key, spec.command_config).kafka_security
+            settings = self._settings.for_cluster(
+                spec.key, spec.command_config, schema_registry_url=spec.schema_registry_url or None
+            )
         except SettingsError as wrong:
             raise ClusterError(str(wrong), "command_config") from None
-        found = await asyncio.gather(*(_answer(host, port, security) for host, port in spec.bootstrap))
+        found = await asyncio.gather(*(_answer(host, port, settings.kafka_security) for host, port in spec.bootstrap))
         answers = {host_port(*place): error for place, (_, error) in zip(spec.bootstrap, found, strict=True)}
         ids = sorted({cluster_id for cluster_id, _ in found if cluster_id})
         if len(ids) > 1:
@@ -86,7 +94,8 @@ class ClusterActions:
         if twins:
             text = phrase("Cluster %(id)s is here already.", id=ids[0])
             raise ClusterConflictError(text, "bootstrap_controllers")
-        return ClusterTest(ids[0], answers)
+        await _check_registry(settings)
+        return ClusterTest(ids[0], answers, spec.schema_registry_url)
 
     async def put(
         self, caller: Caller, spec: ClusterSpec, *, is_new: bool, validate_only: bool = False
@@ -102,6 +111,7 @@ class ClusterActions:
             "cluster_id": tested.cluster_id,
             "bootstrap_controllers": list(spec.bootstrap_controllers),
             "command_config": spec.command_config,
+            "schema_registry_url": spec.schema_registry_url,
             "color": spec.color,
         }
         await self._record(caller, "cluster.add" if is_new else "cluster.change", spec.key, detail)
@@ -119,6 +129,18 @@ class ClusterActions:
 
     async def _record(self, caller: Caller, action: str, key: str, detail: dict[str, object]) -> None:
         await self._security.record(caller.principal.actor, action, f"cluster/{key}", "ok", caller.info, detail=detail)
+
+
+async def _check_registry(settings: Settings) -> None:
+    """Raise ClusterError when the settings name a schema registry that does not answer."""
+    registry = RegistrySettings.of(settings)
+    if registry is None:
+        return
+    try:
+        await SchemaRegistry(registry).check()
+    except SchemaError as error:
+        text = phrase("%(url)s is not kept: %(error)s.", url=registry.url, error=sentence_of(error))
+        raise ClusterError(text, "schema_registry_url") from None
 
 
 async def _answer(host: str, port: int, security: ClientSecurity) -> tuple[str, str]:

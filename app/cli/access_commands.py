@@ -3,6 +3,7 @@
 Each command imports its work when it runs, so that help is fast.
 """
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from app.cli.options import ContextOption, DryRunOption, JsonOption, TokenOption, UrlOption, YesOption
 from app.security.roles import RoleName
 
-acls = typer.Typer(help="List, create and delete the ACLs of the cluster.", no_args_is_help=True)
+acls = typer.Typer(help="List, create, delete, export and import the ACLs of the cluster.", no_args_is_help=True)
 users = typer.Typer(help="List, add, change and remove the users of the web process.", no_args_is_help=True)
 
 Principal = Annotated[str | None, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")]
@@ -97,7 +98,7 @@ def acls_create(
 
 @acls.command("application")
 def acls_application(
-    preset: Annotated[str, typer.Argument(metavar="producer|consumer|streams", help="Kind of application.")],
+    preset: Annotated[str, typer.Argument(metavar="producer|consumer|streams|connect", help="Kind of application.")],
     principal: Annotated[str, typer.Option("--principal", metavar="TYPE:NAME", help="As in User:alice.")],
     url: UrlOption = None,
     token: TokenOption = None,
@@ -110,13 +111,17 @@ def acls_application(
     application_id: Annotated[
         str | None, typer.Option("--application-id", help="Of Kafka Streams: prefix of its groups and internal topics.")
     ] = None,
+    internal_topic: Annotated[
+        list[str] | None, typer.Option("--internal-topic", help="Of Connect: config, offset and status topic.")
+    ] = None,
+    connector: Annotated[list[str] | None, typer.Option("--connector", help="Of Connect. May be repeated.")] = None,
     *,
     prefixed: Prefixed = False,
     idempotent: Annotated[bool, typer.Option("--idempotent", help="Of a producer without a transactional id.")] = False,
-    exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Of Kafka Streams.")] = False,
+    exactly_once: Annotated[bool, typer.Option("--exactly-once", help="Of Kafka Streams and Connect.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Create the ACLs of a producer, a consumer or an application of Kafka Streams, as kafka-acls does."""
+    """Create the ACLs of a producer, a consumer, an application of Kafka Streams, or workers of Kafka Connect."""
     from app.cli.acls import create_application
     from app.cli.web_process import WebProcess
 
@@ -132,6 +137,8 @@ def acls_application(
         "idempotent": idempotent,
         "application_id": application_id or "",
         "exactly_once": exactly_once,
+        "internal_topics": internal_topic or [],
+        "connectors": connector or [],
     }
     create_application(WebProcess.chosen(url, token, context), application, dry_run=dry_run)
 
@@ -161,6 +168,38 @@ def acls_delete(
     )
     web = WebProcess.chosen(url, token, context)
     raise typer.Exit(delete_acls(web, wanted, yes=yes, dry_run=dry_run))
+
+
+@acls.command("export")
+def acls_export(
+    url: UrlOption = None, token: TokenOption = None, context: ContextOption = None, *, as_json: JsonOption = False
+) -> None:
+    """Print all ACLs as CSV, or as JSON, for `conclave acls import` and the page *Import ACLs*."""
+    from app.cli.acls import export_acls
+    from app.cli.web_process import WebProcess
+
+    export_acls(WebProcess.chosen(url, token, context), as_json=as_json)
+
+
+@acls.command("import")
+def acls_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or JSON; - is standard input.")],
+    url: UrlOption = None,
+    token: TokenOption = None,
+    context: ContextOption = None,
+    *,
+    remove_others: Annotated[
+        bool, typer.Option("--remove-others", help="Delete all ACLs that are not listed.")
+    ] = False,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Create the ACLs of a file that do not exist, and with --remove-others delete all others."""
+    from app.cli.acls import import_acls
+    from app.cli.web_process import WebProcess
+
+    web = WebProcess.chosen(url, token, context)
+    raise typer.Exit(import_acls(web, file, remove_others=remove_others, yes=yes, dry_run=dry_run))
 
 
 @users.command("list")

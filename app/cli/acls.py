@@ -1,16 +1,22 @@
 """`conclave acls`: the ACLs of the cluster, by REST."""
 
+import csv
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import typer
 
 from app.cli.client_options import confirm, print_json, print_table
 from app.cli.web_process import WebProcess
+from app.cluster.acl_files import SHOWN, read_acls, shown_acl
+from app.cluster.acls import words_of
+from app.reports.violations import safe_cell
 
 COLUMNS: Final = ("principal", "permission", "operation", "resource_type", "resource_name", "pattern_type", "host")
+HEADER: Final = tuple(column.replace("_", " ").upper() for column in COLUMNS)
 PAGE: Final = 1_000
 BATCH: Final = 100
 RESOURCES: Final = "give one of --topic, --group, --transactional-id, --cluster"
@@ -99,8 +105,7 @@ def found_acls(web: WebProcess, wanted: Wanted) -> list[dict[str, Any]]:
 
 
 def _print(acls: Collection[dict[str, Any]]) -> None:
-    header = tuple(column.replace("_", " ").upper() for column in COLUMNS)
-    print_table(header, [tuple(acl[column] for column in COLUMNS) for acl in acls])
+    print_table(HEADER, [tuple(acl[column] for column in COLUMNS) for acl in acls])
 
 
 def list_acls(web: WebProcess, wanted: Wanted, *, as_json: bool) -> None:
@@ -133,14 +138,11 @@ def delete_acls(web: WebProcess, wanted: Wanted, *, yes: bool, dry_run: bool) ->
         print("Dry run: nothing was changed." if found else "No ACL matches; nothing was changed.")
         return 0
     confirm(f"Delete {len(found)} ACL(s)?", yes=yes)
-    failed = 0
+    results: list[dict[str, Any]] = []
     for start in range(0, len(found), BATCH):
-        for each in web.call("POST", "/acls:delete", {"data": found[start : start + BATCH]})["data"]:
-            if each["error_code"] is not None:
-                failed += 1
-                print(f"conclave: ACL of {each['principal']}: {each['error_message']}", file=sys.stderr)
-    print(f"Deleted {len(found) - failed}.")
-    return 1 if failed else 0
+        results += web.call("POST", "/acls:delete", {"data": found[start : start + BATCH]})["data"]
+    print(f"Deleted {sum(each['error_code'] is None for each in results)}.")
+    return _report_refused(results)
 
 
 def create_application(web: WebProcess, application: dict[str, Any], *, dry_run: bool) -> None:
@@ -151,3 +153,65 @@ def create_application(web: WebProcess, application: dict[str, Any], *, dry_run:
     _print([each["after"] for each in planned])
     new = sum(each["before"] is None for each in planned)
     print("Dry run: nothing was changed." if dry_run else f"Created {new}; {len(planned) - new} existed.")
+
+
+def export_acls(web: WebProcess, *, as_json: bool) -> None:
+    """Print all ACLs as the page of ACLs downloads them. Raises WebError."""
+    rows = [shown_acl(acl) for acl in web.pages("/acls", {}, PAGE)]
+    if as_json:
+        about = {"cluster_id": web.cluster_id, "metadata_offset": web.offset, "table": "acls"}
+        print_json({**about, "rows": rows})
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\r\n")
+    writer.writerow([name.capitalize().replace("_", " ") for name in SHOWN])
+    writer.writerows([safe_cell(row[name]) for name in SHOWN] for row in rows)
+
+
+def import_acls(web: WebProcess, file: Path, *, remove_others: bool, yes: bool, dry_run: bool) -> int:
+    """Show what the ACLs of a file change, change it after a confirmation if any are deleted, and return the exit code.
+
+    Nothing is changed if a line of the file is wrong. Raises WebError, OSError.
+    """
+    text, name = _text_of(file)
+    found = read_acls(text)
+    if found.wrong:
+        for each in found.wrong:
+            print(f"conclave: {name}: line {each.line}: {each.text}", file=sys.stderr)
+        print("Nothing was changed.")
+        return 1
+    body = {"data": [words_of(acl) for acl in found.acls], "remove_others": remove_others}
+    planned = web.call("POST", "/acls:import", {**body, "validate_only": True})
+    changes = [each for each in planned["data"] if each["change"] != "NONE"]
+    if changes:
+        header = ("CHANGE", *HEADER)
+        print_table(header, [(each["change"].lower(), *(each[column] for column in COLUMNS)) for each in changes])
+    if dry_run:
+        print(f"Dry run: {_counts(planned)}; nothing was changed.")
+        return 0
+    if planned["deleted_count"]:
+        confirm(f"Delete {planned['deleted_count']} ACL(s) that {name} does not list?", yes=yes)
+    done = web.call("POST", "/acls:import", body)
+    print(f"Done: {_counts(done)}.")
+    return _report_refused(done["data"])
+
+
+def _text_of(file: Path) -> tuple[str, str]:
+    """Return the text of a file and its name; - is standard input. Raises OSError, typer.BadParameter if not UTF-8."""
+    is_input = str(file) == "-"
+    name = "standard input" if is_input else str(file)
+    try:
+        return (sys.stdin.buffer.read() if is_input else file.read_bytes()).decode(), name
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{name} is not UTF-8: {error}", param_hint="FILE") from None
+
+
+def _counts(imported: Mapping[str, Any]) -> str:
+    return ", ".join(f"{imported[f'{word}_count']} {word}" for word in ("created", "unchanged", "deleted", "refused"))
+
+
+def _report_refused(results: Iterable[Mapping[str, Any]]) -> int:
+    """Print a line on standard error for each refused ACL, and return the exit code."""
+    refused = [each for each in results if each["error_code"] is not None]
+    for each in refused:
+        print(f"conclave: ACL of {each['principal']}: {each['message']}", file=sys.stderr)
+    return 1 if refused else 0

@@ -34,7 +34,7 @@ def chosen_address(url: str | None, token: str | None, context: str | None) -> t
 
 
 class WebProcess:
-    """A web process and a token for it."""
+    """A web process and a token for it. `offset` is the metadata offset that its last answer reflects."""
 
     def __init__(self, url: str, token: str) -> None:
         """Raise WebError for an address that is none."""
@@ -43,6 +43,7 @@ class WebProcess:
             raise WebError(f"{url}: it must begin with http:// or https://")
         self._bearer = token
         self._cluster = ""
+        self.offset: int | None = None
 
     @classmethod
     def chosen(cls, url: str | None, token: str | None, context: str | None) -> "WebProcess":
@@ -77,6 +78,11 @@ class WebProcess:
                 return
             answer = self.call("GET", f"{path}?{urlsplit(following).query}")
 
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster of `call`, "" before the first."""
+        return self._cluster.rpartition("/")[2]
+
     def cluster_ids(self) -> list[str]:
         """Return the ids of the clusters that the web process knows. Raises WebError."""
         return [each["cluster_id"] for each in self.call_own("GET", "/clusters")["data"]]
@@ -89,7 +95,8 @@ class WebProcess:
         request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310  # checked above
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # see above
-                text = answer.read()
+                text, offset = answer.read(), answer.headers.get("X-Metadata-Offset")
+                self.offset = None if offset is None else int(offset)
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as error:
             raise WebError(f"{method} {url}: {error.code} {_detail(error)}") from error

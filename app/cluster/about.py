@@ -9,7 +9,7 @@ from kraft_core.protocol import metadata_records as records
 from kraft_core.protocol.metadata_records import MetadataRecord
 
 KINDS: Final = ("topic", "partition", "broker", "principal", "config", "feature")
-NAME_MAX: Final = 300
+NAME_MAX: Final = 4_000
 
 
 class About:

@@ -9,7 +9,7 @@ from typing import Final, get_args
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from app.config import ClusterColor
+from app.config import REGISTRY_URL, ClusterColor
 from app.db.base import OfCluster, utc_now
 from app.db.models import AuditEvent, ClusterRecord
 from app.http.cluster_paths import HOME, KEY
@@ -20,6 +20,7 @@ COLORS: Final[tuple[ClusterColor, ...]] = get_args(ClusterColor)
 """Colours that tell clusters apart, on every page of a cluster."""
 ADDRESSES_MAX: Final = 20
 NAME_MAX: Final = 60
+URL_MAX: Final = 500
 CLUSTERS_MAX: Final = 100
 _FILE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,100}")
 
@@ -32,6 +33,7 @@ class ClusterSpec:
     name: str
     bootstrap_controllers: tuple[str, ...]
     command_config: str = ""
+    schema_registry_url: str = ""
     color: str = COLORS[0]
 
     @property
@@ -85,6 +87,15 @@ def check(spec: ClusterSpec, configs: Path) -> None:
         except ValueError:
             text = phrase("bootstrap_controllers: '%(address)s' is not HOST:PORT.", address=address[:80])
             raise ClusterError(text, "bootstrap_controllers") from None
+    url = spec.schema_registry_url
+    if url and (len(url) > URL_MAX or REGISTRY_URL.fullmatch(url) is None):
+        text = phrase(
+            "schema_registry_url '%(url)s' must be http:// or https:// with a host, without a user, a query or a "
+            "fragment, at most %(most)s characters.",
+            url=url[:80],
+            most=URL_MAX,
+        )
+        raise ClusterError(text, "schema_registry_url")
     if spec.command_config and spec.command_config not in config_files(configs):
         text = phrase(
             "command_config: there is no file '%(name)s' in %(folder)s on the server.",
@@ -110,6 +121,7 @@ def spec_of(record: ClusterRecord) -> ClusterSpec:
         name=record.name,
         bootstrap_controllers=addresses,
         command_config=record.command_config,
+        schema_registry_url=record.schema_registry_url,
         color=record.color,
     )
 
@@ -163,6 +175,7 @@ def put_cluster(
         found = ClusterRecord(key=spec.key, cluster_id=cluster_id)
         session.add(found)
     found.name, found.color, found.command_config = spec.name, spec.color, spec.command_config
+    found.schema_registry_url = spec.schema_registry_url
     found.bootstrap_controllers = ",".join(spec.bootstrap_controllers)
     found.changed_by, found.changed_at = changed_by, utc_now()
     session.flush()

@@ -198,7 +198,8 @@ class ClusterRecord(Base):
     """A cluster beside that of the settings; see app.cluster.known_clusters.
 
     `command_config` is the name of a file of client properties on the server, "" for a plaintext connection: no secret
-    is in the database. `cluster_id` is the id that its controllers gave when the address was tested.
+    is in the database, also not that of the schema registry (`schema_registry_url`, "" for none). `cluster_id` is the
+    id that its controllers gave when the address was tested.
     """
 
     __tablename__ = "clusters"
@@ -208,6 +209,7 @@ class ClusterRecord(Base):
     name: Mapped[str] = mapped_column(String(60))
     bootstrap_controllers: Mapped[str] = mapped_column(String(2048))
     command_config: Mapped[Name]
+    schema_registry_url: Mapped[str] = mapped_column(String(500), server_default="", default="")
     color: Mapped[str] = mapped_column(String(16))
     cluster_id: Mapped[str] = mapped_column(String(64))
     changed_by: Mapped[Name]

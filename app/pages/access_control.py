@@ -1,6 +1,7 @@
 """The pages of the cluster's own access control, as tabs: ACLs, SCRAM users, client quotas and delegation tokens."""
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,9 +11,10 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from app.cluster.acl_presets import PRESETS
 from app.cluster.acls import acls_of, words_of
 from app.pages.config_values import BYTES, in_words
-from app.pages.frame import page_items, page_of, render, rows_on_page, whole_number
+from app.pages.frame import page_items, page_of, refusal, render, rows_on_page, whole_number
 from app.services import PastAdmin, services_of
 from app.texts import joined, phrase
 from kraft_core.clients.admin.quotas import ClientQuotaEntity
@@ -20,6 +22,7 @@ from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import DelegationToken, MetadataImage
 from kraft_core.image.scram_mechanism import SCRAM_MECHANISMS, SCRAM_MECHANISMS_BY_TYPE
 from kraft_core.protocol.acl import AclOperation, AclPermissionType, PatternType, ResourceType, acl_words
+from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(include_in_schema=False, prefix="/rights")
 
@@ -64,10 +67,10 @@ class AclRow:
             "%(permission)s %(operation)s on %(resource)s (%(pattern)s) to %(principal)s from %(host)s",
             permission=self.permission,
             operation=self.operation,
-            resource=self.resource,
+            resource=visible(self.resource),
             pattern=self.pattern,
-            principal=self.principal,
-            host=self.host,
+            principal=visible(self.principal),
+            host=visible(self.host),
         )
 
 
@@ -82,13 +85,14 @@ class ScramRow:
 
 @dataclass(frozen=True, slots=True)
 class QuotaRow:
-    """One quota; `words` is the value with a unit, `fields` identify it in a form."""
+    """One quota; `words` is the value with a unit, `fields` identify it in a form, `principal` is "" but for a user."""
 
     entity: str
     key: str
     value: float
     words: str
     fields: Sequence[tuple[str, str]]
+    principal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,19 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AclsView:
-    """Model of acls.html: a page of the ACLs whose principal or resource contains `search`, and the words of a form."""
+class FormView:
+    """What the tabs share: the `error` of a form that was refused, and what was `given` in it."""
+
+    error: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclsView(FormView):
+    """Model of acls.html: a page of the ACLs whose principal or resource contains `search`, and the words of its forms.
+
+    `refused` is the form that was refused, "application" or "acl".
+    """
 
     search: str
     rows: Sequence[AclRow]
@@ -112,23 +127,17 @@ class AclsView:
     total: int
     page: int
     pages: int
+    presets: Sequence[str]
     resource_types: Sequence[str]
     pattern_types: Sequence[str]
     operations: Sequence[str]
     permissions: Sequence[str]
+    refused: str = ""
 
     @property
     def page_query(self) -> str:
         """The query for another page of the same list, to be completed with page=N."""
         return f"{urlencode({'q': self.search})}&" if self.search else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormView:
-    """What the other tabs share: the `error` of a form that was refused, and what was `given` in it."""
-
-    error: str = ""
-    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +180,11 @@ def acl_row(acl: StandardAcl) -> AclRow:
     )
 
 
+def visible(name: str) -> str:
+    """Return a name in a sentence: line breaks and what reverses the direction of text are shown as escapes."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+
+
 def entity_text(entity: ClientQuotaEntity) -> str:
     """Return the entity of a quota in words: `user alice, client-id (default)`."""
     return joined(
@@ -186,8 +200,10 @@ def quota_rows(given: Iterable[tuple[ClientQuotaEntity, Mapping[str, float]]]) -
         fields = [
             each for kind, name in entity for each in ((kind, name or ""), (f"{kind}-default", "" if name else "yes"))
         ]
+        user = dict(entity).get("user")
+        principal = f"User:{user}" if user else ""
         rows += [
-            QuotaRow(entity_text(entity), key, value, value_words(key, value), [*fields, ("key", key)])
+            QuotaRow(entity_text(entity), key, value, value_words(key, value), [*fields, ("key", key)], principal)
             for key, value in quotas.items()
         ]
     return sorted(rows, key=lambda row: (row.entity, row.key))
@@ -238,7 +254,28 @@ def matching_acls(image: MetadataImage, search: str) -> list[StandardAcl]:
 @router.get("")
 async def acls(request: Request, _caller: PastAdmin, q: str = "", page: str = "1") -> Response:
     """Return the tab of ACLs."""
-    image, search = services_of(request).cluster.image, q[:249]
+    return _acls_page(request, q[:249], page)
+
+
+def refused_form(request: Request, form: str, refused: Exception, given: Mapping[str, str]) -> Response:
+    """Return the tab of ACLs after its form `form` was refused with one of REFUSALS; see AclsView."""
+    text, status = refusal(refused)
+    if isinstance(refused, KafkaError) and refused.code is ErrorCode.INVALID_REQUEST:
+        text = refused.message  # of this process: Kafka's name adds nothing
+    return _acls_page(request, "", "1", status, refused=form, error=text, given=given)
+
+
+def _acls_page(
+    request: Request,
+    search: str,
+    page: str,
+    status: int = 200,
+    *,
+    refused: str = "",
+    error: str = "",
+    given: Mapping[str, str] = NOTHING_GIVEN,
+) -> Response:
+    image = services_of(request).cluster.image
     found = matching_acls(image, search)
     wanted = whole_number(page, 1, 10**9) or 1
     shown, number, pages = page_items(found, wanted, rows_on_page(request, ACLS_ON_PAGE))
@@ -249,12 +286,16 @@ async def acls(request: Request, _caller: PastAdmin, q: str = "", page: str = "1
         total=len(acls_of(image, AclFilter())),
         page=number,
         pages=pages,
+        presets=PRESETS,
         resource_types=acl_words(ResourceType),
         pattern_types=acl_words(PatternType),
         operations=acl_words(AclOperation),
-        permissions=acl_words(AclPermissionType),
+        permissions=acl_words(AclPermissionType)[::-1],
+        refused=refused,
+        error=error,
+        given=defaultdict(str, given),
     )
-    return render(request, "acls.html", page=page_of(request, TITLE, "/rights"), view=view)
+    return render(request, "acls.html", status, page=page_of(request, TITLE, "/rights"), view=view)
 
 
 @router.get("/scram")

@@ -1,8 +1,11 @@
-"""The users of this dashboard: roles, login links, sessions. The tab of API tokens is in `api_tokens`."""
+"""The users of this dashboard: roles, login links, second factors.
+
+The tabs of API tokens and of sessions are in `api_tokens` and `user_sessions`.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -14,7 +17,7 @@ from app.db.models import USER_ROLES, User
 from app.http.errors import FORM_REFUSED
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import counted, moment, page_of, render
+from app.pages.frame import counted, page_of, render
 from app.security.accounts import AccountError
 from app.services import Owner, base_url_of, services_of
 from app.texts import phrase
@@ -22,6 +25,8 @@ from app.texts import phrase
 router = APIRouter(include_in_schema=False, prefix="/access")
 
 TITLE = phrase("Users and tokens")
+UserChange = partial(ConfirmView, active="/access", back=TITLE, back_url="/access", dangerous=True)
+"""The preview of a change on the tab of users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +94,24 @@ async def add_user(
     return await _link_page(request, caller, user.name)
 
 
-@router.post("/users/{name}/login-link")
-@refused_on_page(users_page)
-async def login_link(request: Request, caller: Owner, name: str) -> Response:
-    """Create a one-time login link for a user."""
-    return await _link_page(request, caller, name)
-
-
 async def _link_page(request: Request, caller: Owner, name: str) -> Response:
     security = services_of(request).security
     link = await security.login_link(caller.principal, name, base_url_of(request), caller.info)
     return await users_page(
         request, link=link, link_label=phrase("Login link for %(name)s: valid once, for 24 hours.", name=name)
     )
+
+
+async def preview_or_change(
+    request: Request, view: ConfirmView, change: Callable[[bool], Awaitable[Flash | Response]], *, confirmed: bool
+) -> Response:
+    """Return the preview of a change of users, tokens or sessions; if it is confirmed, make it.
+
+    `change` gets whether it only validates. It raises AccountError, on the preview too.
+    """
+    if not confirmed:
+        await change(True)
+    return await preview_or_apply(request, view, confirmed=confirmed, apply=lambda: change(False))
 
 
 async def active_tokens_of(request: Request, name: str) -> list[str]:
@@ -124,6 +134,32 @@ def _path(name: str, rest: str = "") -> str:
     return f"users/{quote(name, safe='')}{rest}"
 
 
+@router.post("/users/{name}/login-link")
+@refused_on_page(users_page)
+async def login_link(request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
+    """Preview a one-time login link for a user; with confirmed=yes create it and show it."""
+    security = services_of(request).security
+    await security.login_link(caller.principal, name, base_url_of(request), caller.info, validate_only=True)
+    view = UserChange(
+        title=phrase("Create a login link for %(name)s", name=name),
+        action=f"/access/{_path(name, '/login-link')}",
+        button=phrase("Create link"),
+        changes=[
+            (
+                phrase("Login link of %(name)s", name=name),
+                phrase("earlier links, if there are any"),
+                phrase("a new one, valid once within 24 hours"),
+            )
+        ],
+        consequences=(phrase("Earlier links of %(name)s no longer log in.", name=name),),
+        curl=curl(request, "POST", _path(name, "/login-link")),
+        dangerous=False,
+    )
+    return await preview_or_apply(
+        request, view, confirmed=bool(confirmed), apply=lambda: _link_page(request, caller, name)
+    )
+
+
 @router.post("/users/{name}/role")
 @refused_on_page(users_page)
 async def change_role(
@@ -137,19 +173,12 @@ async def change_role(
     security = services_of(request).security
     user = await security.user(name)
 
-    async def dry_run() -> ConfirmView:
-        await security.change_user(caller.principal, name, role, None, caller.info, validate_only=True)
-        return view
-
-    async def apply() -> Flash:
-        await security.change_user(caller.principal, name, role, None, caller.info)
+    async def change(validate_only: bool) -> Flash:
+        await security.change_user(caller.principal, name, role, None, caller.info, validate_only=validate_only)
         return Flash("good", phrase("%(name)s is now %(role)s.", name=name, role=role))
 
-    view = ConfirmView(
+    view = UserChange(
         title=phrase("Change role of %(name)s", name=name),
-        active="/access",
-        back=TITLE,
-        back_url="/access",
         action=f"/access/{_path(name, '/role')}",
         button=phrase("Change role"),
         changes=[(phrase("Role of %(name)s", name=name), user.role, role)],
@@ -159,9 +188,8 @@ async def change_role(
         ),
         fields=[("role", role)],
         curl=curl(request, "PATCH", _path(name), {"role": role}),
-        dangerous=True,
     )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+    return await preview_or_change(request, view, change, confirmed=bool(confirmed))
 
 
 @router.post("/users/{name}/delete")
@@ -171,19 +199,12 @@ async def delete_user(request: Request, caller: Owner, name: str, confirmed: Ann
     security = services_of(request).security
     user = await security.user(name)
 
-    async def dry_run() -> ConfirmView:
-        await security.remove_user(caller.principal, name, caller.info, validate_only=True)
-        return view
-
-    async def apply() -> Flash:
-        await security.remove_user(caller.principal, name, caller.info)
+    async def change(validate_only: bool) -> Flash:
+        await security.remove_user(caller.principal, name, caller.info, validate_only=validate_only)
         return Flash("good", phrase("User %(name)s deleted.", name=name))
 
-    view = ConfirmView(
+    view = UserChange(
         title=phrase("Delete user %(name)s", name=name),
-        active="/access",
-        back=TITLE,
-        back_url="/access",
         action=f"/access/{_path(name, '/delete')}",
         button=phrase("Delete user"),
         changes=[(phrase("User %(name)s", name=name), user.role, phrase("deleted"))],
@@ -194,9 +215,8 @@ async def delete_user(request: Request, caller: Owner, name: str, confirmed: Ann
             ),
         ),
         curl=curl(request, "DELETE", _path(name)),
-        dangerous=True,
     )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+    return await preview_or_change(request, view, change, confirmed=bool(confirmed))
 
 
 @router.post("/users/{name}/reset-second-factor")
@@ -207,19 +227,12 @@ async def reset_second_factor(
     """Preview turning off the second factor of a user who has lost it; with confirmed=yes turn it off."""
     factors = services_of(request).second_factors
 
-    async def dry_run() -> ConfirmView:
-        await factors.reset(caller.principal, name, caller.info, validate_only=True)
-        return view
-
-    async def apply() -> Flash:
-        await factors.reset(caller.principal, name, caller.info)
+    async def change(validate_only: bool) -> Flash:
+        await factors.reset(caller.principal, name, caller.info, validate_only=validate_only)
         return Flash("good", phrase("The second factor of %(name)s is off.", name=name))
 
-    view = ConfirmView(
+    view = UserChange(
         title=phrase("Reset the second factor of %(name)s", name=name),
-        active="/access",
-        back=TITLE,
-        back_url="/access",
         action=f"/access/{_path(name, '/reset-second-factor')}",
         button=phrase("Reset second factor"),
         changes=[(phrase("Second factor of %(name)s", name=name), phrase("on"), phrase("off"))],
@@ -229,44 +242,5 @@ async def reset_second_factor(
             ),
         ),
         curl=curl(request, "DELETE", _path(name, "/second-factor")),
-        dangerous=True,
     )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
-
-
-@router.post("/users/{name}/end-sessions")
-@refused_on_page(users_page)
-async def end_sessions(request: Request, caller: Owner, name: str, confirmed: Annotated[str, Form()] = "") -> Response:
-    """Preview which sessions of a user end; with confirmed=yes end them. The caller's own session stays."""
-    security = services_of(request).security
-    found = await security.sessions_of(name, caller.principal.session_id)
-
-    async def apply() -> Flash:
-        await security.end_sessions(caller.principal, name, caller.info)
-        return Flash("good", phrase("Sessions of %(name)s ended.", name=name))
-
-    view = ConfirmView(
-        title=phrase("End sessions of %(name)s", name=name),
-        active="/access",
-        back=TITLE,
-        back_url="/access",
-        action=f"/access/{_path(name, '/end-sessions')}",
-        button=phrase("End sessions"),
-        changes=[
-            (
-                phrase(
-                    "%(browser)s from %(address)s",
-                    browser=each.user_agent or phrase("Unknown browser"),
-                    address=each.source,
-                ),
-                moment(each.last_seen_at),
-                phrase("ended"),
-            )
-            for each in found
-            if not each.is_present
-        ],
-        consequences=() if found else (phrase("%(name)s has no open session.", name=name),),
-        curl=curl(request, "DELETE", _path(name, "/sessions")),
-        dangerous=True,
-    )
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)
+    return await preview_or_change(request, view, change, confirmed=bool(confirmed))

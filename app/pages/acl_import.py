@@ -1,26 +1,24 @@
 """The import of ACLs from a text, with a preview of what is added and, if wanted, removed."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from app.actions.acls import ImportedAcl, planned_import
 from app.cluster.acl_files import ACLS_MAX, Wrong, read_acls
-from app.cluster.acls import acls_of, filter_of
 from app.http.errors import FORM_REFUSED
 from app.pages.access_control import TITLE, acl_row
 from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import page_of, render
+from app.pages.frame import REFUSALS, number, page_of, refusal, render
 from app.services import Admin, services_of
-from app.texts import phrase
-from kraft_core.image.acls_image import AclFilter, StandardAcl
+from app.texts import phrase, sentences
 
 router = APIRouter(include_in_schema=False, prefix="/rights/import")
-
-DELETED_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +56,40 @@ async def import_acls(
     found = read_acls(text)
     if found.wrong:
         return _form(request, ImportView(text, bool(remove), found.wrong), FORM_REFUSED)
-    services, listed = services_of(request), set(found.acls)
-    known = services.cluster.image.acls
-    new = [acl for acl in found.acls if not known.contains(acl)]
-    gone = [acl for acl in acls_of(services.cluster.image, AclFilter()) if acl not in listed] if remove else []
-    actions = services.actions.acls
+    services, removes = services_of(request), bool(remove)
+    actions, planned = services.actions.acls, planned_import(services.cluster.image, found.acls, remove_others=removes)
 
     async def dry_run() -> None:
-        await actions.create(caller, found.acls, validate_only=True)
+        await actions.import_acls(caller, found.acls, remove_others=removes, validate_only=True)
 
     async def apply() -> Flash:
-        if new:
-            await actions.create(caller, new)
-        for start in range(0, len(gone), DELETED_AT_ONCE):
-            await actions.delete(caller, *map(filter_of, gone[start : start + DELETED_AT_ONCE]))
-        kept = len(found.acls) - len(new)
-        text = phrase(
-            "ACLs imported: %(new)s added, %(kept)s existed, %(gone)s deleted.", new=len(new), kept=kept, gone=len(gone)
-        )
-        return Flash("good", text)
+        return _done(await actions.import_acls(caller, found.acls, remove_others=removes))
 
-    view = _confirm_view(request, text, found.acls, new, gone, removes=bool(remove))
+    view = _confirm_view(request, text, planned, removes=removes)
     return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run, typed=typed)
 
 
-def _confirm_view(
-    request: Request,
-    text: str,
-    acls: Sequence[StandardAcl],
-    new: Sequence[StandardAcl],
-    gone: Sequence[StandardAcl],
-    *,
-    removes: bool,
-) -> ConfirmView:
-    rows = {acl: acl_row(acl) for acl in (*acls, *gone)}
+def _done(imported: Sequence[ImportedAcl]) -> Flash:
+    refused = [each.made for each in imported if isinstance(each.made, REFUSALS)]
+    counts = _counts([each for each in imported if not isinstance(each.made, REFUSALS)])
+    text = phrase("ACLs imported: %(new)s added, %(kept)s existed, %(gone)s deleted.", **counts)
+    if not refused:
+        return Flash("good", text)
+    why, _ = refusal(refused[0])
+    return Flash("bad", sentences([text, phrase("Not deleted: %(count)s. %(why)s", count=len(refused), why=why)]))
+
+
+def _counts(imported: Sequence[ImportedAcl]) -> dict[str, str]:
+    counts = Counter(each.change for each in imported)
+    return {"new": number(counts["CREATE"]), "kept": number(counts["NONE"]), "gone": number(counts["DELETE"])}
+
+
+def _confirm_view(request: Request, text: str, planned: Sequence[ImportedAcl], *, removes: bool) -> ConfirmView:
     exists, none, deleted = phrase("exists"), phrase("none"), phrase("deleted")
-    added = set(new)
+    words = {"CREATE": (none, exists), "DELETE": (exists, deleted), "NONE": (exists, exists)}
+    rows = [(each.change, acl_row(each.acl)) for each in planned]
+    gone = sum(change == "DELETE" for change, _ in rows)
+    listed = [dict(row.fields) for change, row in rows if change != "DELETE"]
     return ConfirmView(
         title=phrase("Import ACLs"),
         active="/rights",
@@ -101,22 +97,13 @@ def _confirm_view(
         back_url="/rights",
         action="/rights/import",
         button=phrase("Import"),
-        changes=[
-            *((rows[acl].text, none, exists) for acl in new),
-            *((rows[acl].text, exists, deleted) for acl in gone),
-            *((rows[acl].text, exists, exists) for acl in acls if acl not in added),
-        ],
+        changes=[(row.text, *words[change]) for wanted in words for change, row in rows if change == wanted],
         consequences=[
-            phrase(
-                "%(new)s are added, %(kept)s exist already, %(gone)s are deleted.",
-                new=len(new),
-                kept=len(acls) - len(new),
-                gone=len(gone),
-            ),
+            phrase("%(new)s to add, %(kept)s exist already, %(gone)s to delete.", **_counts(planned)),
             phrase("Takes effect at once, on open connections too."),
         ],
-        curl=cluster_curl(request, "POST", "acls:batch", {"data": [dict(rows[acl].fields) for acl in new]}),
+        curl=cluster_curl(request, "POST", "acls:import", {"data": listed, "remove_others": removes}),
         fields=[("text", text), ("remove", "yes" if removes else "")],
-        type_name=str(len(gone)) if gone else "",
+        type_name=str(gone) if gone else "",
         dangerous=bool(gone),
     )

@@ -1,72 +1,57 @@
 """The ACLs of an application, from a preset, with a preview."""
 
 import re
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, fields
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.acl_presets import Application
-from app.pages.access_control import TITLE, acl_row
-from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.access_control import TITLE, acl_row, refused_form
+from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
+from app.pages.frame import REFUSALS
 from app.services import Admin, services_of
 from app.texts import phrase, phrases
 from kraft_core.image.acls_image import StandardAcl
+from kraft_core.protocol.acl import WILDCARD
 
 router = APIRouter(include_in_schema=False, prefix="/rights/applications")
 
 
-class ApplicationForm:
-    """An application from a form. Topics are separated by spaces, commas or lines."""
+async def _application(request: Request) -> Application:
+    """Return an application from a form. Topics and connectors are separated by spaces, commas or lines."""
+    form = await request.form()
+    given: dict[str, Any] = {}
+    for each in fields(Application):
+        text = str(form.get(each.name, "")).strip()
+        is_list, is_flag = isinstance(each.default, tuple), isinstance(each.default, bool)
+        given[each.name] = _names(text) if is_list else bool(text) if is_flag else text
+    return Application(**{**given, "host": given["host"] or WILDCARD})
 
-    def __init__(
-        self,
-        preset: Annotated[str, Form()] = "",
-        principal: Annotated[str, Form()] = "",
-        host: Annotated[str, Form()] = "*",
-        read_topics: Annotated[str, Form()] = "",
-        write_topics: Annotated[str, Form()] = "",
-        prefixed: Annotated[str, Form()] = "",
-        group: Annotated[str, Form()] = "",
-        transactional_id: Annotated[str, Form()] = "",
-        idempotent: Annotated[str, Form()] = "",
-        application_id: Annotated[str, Form()] = "",
-        exactly_once: Annotated[str, Form()] = "",
-    ) -> None:
-        self.application = Application(
-            preset=preset,
-            principal=principal.strip(),
-            host=host.strip() or "*",
-            read_topics=_names(read_topics),
-            write_topics=_names(write_topics),
-            prefixed=bool(prefixed),
-            group=group.strip(),
-            transactional_id=transactional_id.strip(),
-            idempotent=bool(idempotent),
-            application_id=application_id.strip(),
-            exactly_once=bool(exactly_once),
-        )
 
-    def fields(self) -> list[tuple[str, str]]:
-        """Return the fields of a form that says the same."""
-        found = []
-        for name, value in self.body().items():
-            text = "yes" if value is True else " ".join(value) if isinstance(value, tuple) else str(value)
-            found.append((name, text))
-        return found
+ApplicationDep = Annotated[Application, Depends(_application)]
 
-    def body(self) -> dict[str, object]:
-        """Return the body of the REST call, without what is empty."""
-        return {name: value for name, value in asdict(self.application).items() if value}
+
+def _body(application: Application) -> dict[str, object]:
+    """Return the body of the REST call, without what is empty."""
+    return {name: value for name, value in asdict(application).items() if value}
+
+
+def _fields(application: Application) -> dict[str, str]:
+    """Return the fields of a form that says the same."""
+    return {
+        name: "yes" if value is True else " ".join(value) if isinstance(value, tuple) else str(value)
+        for name, value in _body(application).items()
+    }
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(r"[^\s,]+", text)))
 
 
-def _confirm_view(request: Request, form: ApplicationForm, acls: list[StandardAcl]) -> ConfirmView:
+def _confirm_view(request: Request, application: Application, acls: list[StandardAcl]) -> ConfirmView:
     known = services_of(request).cluster.image.acls
     return ConfirmView(
         title=phrase("Add application"),
@@ -80,23 +65,27 @@ def _confirm_view(request: Request, form: ApplicationForm, acls: list[StandardAc
             for acl in acls
         ],
         consequences=[phrase("Takes effect at once, on open connections too.")],
-        curl=cluster_curl(request, "POST", "acls:application", form.body()),
-        fields=form.fields(),
+        curl=cluster_curl(request, "POST", "acls:application", _body(application)),
+        fields=list(_fields(application).items()),
+        verdict=VALIDATED,
     )
 
 
 @router.post("")
 async def add_application(
-    request: Request,
-    caller: Admin,
-    form: Annotated[ApplicationForm, Depends()],
-    confirmed: Annotated[str, Form()] = "",
+    request: Request, caller: Admin, application: ApplicationDep, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
-    """Preview the ACLs of an application; with confirmed=yes create those that do not exist."""
-    actions, acls = services_of(request).actions.acls, form.application.acls()
+    """Preview the ACLs of an application; with confirmed=yes create those that do not exist.
 
-    async def dry_run() -> None:
-        await actions.create(caller, acls, validate_only=True)
+    What is refused before the preview is said above the form, as it was filled in.
+    """
+    actions = services_of(request).actions.acls
+    try:
+        acls = application.acls()
+        if not confirmed:
+            await actions.create(caller, acls, validate_only=True)
+    except REFUSALS as refused:
+        return refused_form(request, "application", refused, _fields(application))
 
     async def apply() -> Flash:
         offset = await actions.create(caller, acls)
@@ -108,5 +97,5 @@ async def add_application(
         )
         return Flash("good", text)
 
-    view = _confirm_view(request, form, acls)
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run)
+    view = _confirm_view(request, application, acls)
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply)

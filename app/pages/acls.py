@@ -1,5 +1,6 @@
 """ACLs of the cluster: creating and deleting one, with a preview."""
 
+from collections.abc import Sequence
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -7,9 +8,10 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from app.cluster.acls import acl_of, filter_of
-from app.pages.access_control import TITLE, acl_row
-from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.access_control import TITLE, acl_row, refused_form
+from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
+from app.pages.frame import REFUSALS
 from app.services import Admin, services_of
 from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
@@ -30,15 +32,19 @@ class AclForm:
         operation: Annotated[str, Form()] = "",
         permission: Annotated[str, Form()] = "ALLOW",
     ) -> None:
-        self.fields = (
+        self.fields: Sequence[tuple[str, str]] = (
             ("resource_type", resource_type),
-            ("resource_name", resource_name.strip()),
+            ("resource_name", resource_name),
             ("pattern_type", pattern_type),
-            ("principal", principal.strip()),
-            ("host", host.strip() or "*"),
+            ("principal", principal),
+            ("host", host or "*"),
             ("operation", operation),
             ("permission", permission),
         )
+
+    def strip(self) -> None:
+        """Remove spaces around what was typed; an ACL that exists may have them."""
+        self.fields = tuple((name, value.strip()) for name, value in self.fields)
 
     def acl(self) -> StandardAcl:
         """Return the ACL. Raises KafkaError INVALID_REQUEST."""
@@ -75,6 +81,7 @@ def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: 
         else cluster_curl(request, "DELETE", f"acls?{urlencode(given)}"),
         fields=form.fields,
         dangerous=not is_new,
+        verdict=VALIDATED if is_new else "",
     )
 
 
@@ -82,8 +89,17 @@ def _confirm_view(request: Request, form: AclForm, acl: StandardAcl, *, is_new: 
 async def create_acl(
     request: Request, caller: Admin, form: FormDep, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
-    """Preview a new ACL; with confirmed=yes create it."""
-    acl = form.acl()
+    """Preview a new ACL; with confirmed=yes create it.
+
+    What is refused before the preview is said above the form, as it was filled in.
+    """
+    form.strip()
+    try:
+        acl = form.acl()
+        if not confirmed:
+            await services_of(request).actions.acls.create(caller, [acl], validate_only=True)
+    except REFUSALS as refused:
+        return refused_form(request, "acl", refused, dict(form.fields))
 
     async def apply() -> Flash:
         offset = await services_of(request).actions.acls.create(caller, [acl])

@@ -12,8 +12,8 @@ from fastapi.responses import Response
 from app.actions.audited import Caller
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken
-from app.pages.accounts import TITLE, active_tokens_of, refused_on_page
-from app.pages.confirm import ConfirmView, curl, preview_or_apply
+from app.pages.accounts import TITLE, active_tokens_of, preview_or_change, refused_on_page
+from app.pages.confirm import ConfirmView, curl
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render, whole_number
 from app.security.accounts import AccountError
@@ -110,12 +110,8 @@ async def revocation_page(
     """
     security = services_of(request).security
 
-    async def dry_run() -> ConfirmView:
-        await security.revoke_token(caller.principal, name, caller.info, validate_only=True)
-        return view
-
-    async def apply() -> Flash:
-        await security.revoke_token(caller.principal, name, caller.info)
+    async def change(validate_only: bool) -> Flash:
+        await security.revoke_token(caller.principal, name, caller.info, validate_only=validate_only)
         return Flash("good", phrase("API token %(name)s revoked.", name=name))
 
     made = await active_tokens_of(request, f"token:{name}")
@@ -140,4 +136,4 @@ async def revocation_page(
         curl=curl(request, "DELETE", f"tokens/{quote(name, safe='')}"),
         dangerous=True,
     )
-    return await preview_or_apply(request, view, confirmed=confirmed, apply=apply, dry_run=dry_run)
+    return await preview_or_change(request, view, change, confirmed=confirmed)

@@ -28,9 +28,11 @@ LABELS: Final = {
     "name": phrase("Name"),
     "bootstrap_controllers": phrase("Controllers"),
     "command_config": phrase("Client properties"),
+    "schema_registry_url": phrase("Schema registry"),
     "color": phrase("Colour"),
 }
 FIELDS: Final = ("key", *LABELS)
+OPTIONAL: Final = ("command_config", "schema_registry_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def read_spec(form: Mapping[str, str]) -> ClusterSpec:
         name=form.get("name", "").strip(),
         bootstrap_controllers=addresses,
         command_config=form.get("command_config", "").strip(),
+        schema_registry_url=form.get("schema_registry_url", "").strip(),
         color=form.get("color", ""),
     )
 
@@ -158,6 +161,7 @@ async def change_page(request: Request, _caller: Owner, key: str) -> Response:
     spec = await _known(request, key)
     given = {"key": key, "name": spec.name, "command_config": spec.command_config, "color": spec.color}
     given["bootstrap_controllers"] = ", ".join(spec.bootstrap_controllers)
+    given["schema_registry_url"] = spec.schema_registry_url
     return _page(request, given, is_change=True)
 
 
@@ -205,7 +209,7 @@ async def put_cluster(request: Request, caller: Owner) -> Response:
             request,
             "PUT",
             f"cluster-connections/{spec.key}",
-            body | ({"command_config": spec.command_config} if spec.command_config else {}),
+            body | {name: value for name in OPTIONAL if (value := getattr(spec, name))},
         ),
     )
     return await preview_or_apply(request, view, confirmed=confirmed, apply=apply)
@@ -217,7 +221,8 @@ def _checks(tested: ClusterTest) -> list[tuple[bool, str]]:
         (not error, phrase("%(place)s answers", place=place) if not error else f"{place}: {error}")
         for place, error in tested.answers.items()
     ]
-    return [(True, id_text), *answers]
+    registry = phrase("The schema registry %(url)s answers.", url=tested.registry)
+    return [(True, id_text), *answers, *([(True, registry)] if tested.registry else [])]
 
 
 @router.post("/{key}/remove")

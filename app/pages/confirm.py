@@ -23,7 +23,7 @@ class Input:
 
     name: str
     label: str
-    kind: Literal["password", "numeric"]
+    kind: Literal["password", "numeric", "code"]
     required: bool = False
 
 

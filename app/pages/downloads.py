@@ -67,8 +67,12 @@ class _Cell:
     words: list[str] = field(default_factory=list)
     small: list[str] = field(default_factory=list)
     exact: str | None = None
+    exact_text: str | None = None
+    """The whole value, with spaces and line breaks that a page does not show."""
 
     def value(self) -> Value:
+        if self.exact_text is not None:
+            return self.exact_text
         text = " ".join("".join(self.words).replace("\u202f", "" if self.is_number else " ").split())
         if text in {"", UNKNOWN}:
             return None if self.exact is None else _number(self.exact)
@@ -120,16 +124,17 @@ class TableReader(HTMLParser):
         elif tag == "tr":
             self._row = [] if self._in_body else None
         elif tag in {"td", "th"} and self._in_body:
-            self._start_cell("num" in given.get("class", "").split())
+            self._start_cell("num" in given.get("class", "").split(), given.get("data-exact"))
         elif tag == "th":
             self._head = Column("", given.get("data-detail", ""))
         elif self._cell is not None:
             self._start_inside(self._cell, tag, given)
 
-    def _start_cell(self, is_number: bool) -> None:
+    def _start_cell(self, is_number: bool, exact_text: str | None) -> None:
         assert self._row is not None, "cells stand in rows"
         at = len(self._row)
         self._cell = _Cell(is_number, self.columns[at].detail if at < len(self.columns) else "")
+        self._cell.exact_text = exact_text
         self._row.append(self._cell)
 
     def _start_inside(self, cell: _Cell, tag: str, given: dict[str, str]) -> None:

@@ -11,12 +11,15 @@ from app.actions.audited import Caller
 from app.http.errors import FORM_REFUSED, ForbiddenError
 from app.pages.flash import Flash
 from app.pages.frame import go_to, page_of, render
+from app.pages.user_sessions import ending_page
 from app.security.accounts import AccountError, OpenSession
 from app.security.passwords import LENGTH_MIN
 from app.services import Anyone, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/account")
+
+TITLE = phrase("Your account")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ async def account_page(request: Request, caller: Caller, error: str = "", status
         sessions=await security.sessions_of(principal.name, principal.session_id) if is_user else (),
         error=error,
     )
-    return render(request, "own_account.html", status, page=page_of(request, phrase("Your account")), view=view)
+    return render(request, "own_account.html", status, page=page_of(request, TITLE), view=view)
 
 
 def require_user(caller: Caller) -> None:
@@ -82,21 +85,23 @@ async def set_password(
 
 
 @router.post("/sessions/{session_id}/end")
-async def end_session(request: Request, caller: Anyone, session_id: int) -> Response:
-    """End one session of the user."""
-    require_user(caller)
-    try:
-        await services_of(request).security.end_session(
-            caller.principal, caller.principal.name, session_id, caller.info
-        )
-    except AccountError as refused:
-        return await account_page(request, caller, refused.message, FORM_REFUSED)
-    return go_to(request, "/account", Flash("good", phrase("Session ended.")))
+async def end_session(
+    request: Request, caller: Anyone, session_id: int, confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview the end of a session of the user; with confirmed=yes end it."""
+    return await _ending(request, caller, session_id, confirmed=bool(confirmed))
 
 
 @router.post("/end-other-sessions")
-async def end_other_sessions(request: Request, caller: Anyone) -> Response:
-    """End all sessions of the user but this one."""
+async def end_other_sessions(request: Request, caller: Anyone, confirmed: Annotated[str, Form()] = "") -> Response:
+    """Preview which sessions of the user end; with confirmed=yes end all but this one."""
+    return await _ending(request, caller, confirmed=bool(confirmed))
+
+
+async def _ending(request: Request, caller: Caller, session_id: int | None = None, *, confirmed: bool) -> Response:
     require_user(caller)
-    await services_of(request).security.end_sessions(caller.principal, caller.principal.name, caller.info)
-    return go_to(request, "/account", Flash("good", phrase("Your other sessions have ended.")))
+    back, name = (TITLE, "/account"), caller.principal.name
+    try:
+        return await ending_page(request, caller, name, back, session_id, confirmed=confirmed)
+    except AccountError as refused:
+        return await account_page(request, caller, refused.message, FORM_REFUSED)

@@ -22,6 +22,7 @@ from app.pages.access_control import (
     quota_rows,
     scram_rows,
     token_rows,
+    visible,
 )
 from app.pages.frame import page_of, render
 from app.services import PastAdmin, services_of
@@ -144,7 +145,7 @@ async def principal(
         raise BadRequestError(text) from None
     asked = dict(zip(QUESTION, (operation, resource_type, resource_name.strip(), host.strip()), strict=True))
     view = _view(services_of(request).cluster, name, user if kind == "User" else "", asked)
-    return render(request, "principal.html", page=page_of(request, name, "/rights"), view=view)
+    return render(request, "principal.html", page=page_of(request, visible(name), "/rights"), view=view)
 
 
 def _view(cluster: Cluster, name: str, user: str, asked: Mapping[str, str]) -> PrincipalView:

@@ -1,7 +1,8 @@
 """The second factor of the logged-in user: setting it up, recovery codes, and turning it off."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -9,9 +10,10 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.http.errors import FORM_REFUSED
+from app.pages.confirm import ConfirmView, Input, confirm_page, preview_or_apply
 from app.pages.flash import Flash
-from app.pages.frame import go_to, page_of, render
-from app.pages.own_account import account_page, require_user
+from app.pages.frame import page_of, render
+from app.pages.own_account import TITLE, account_page, require_user
 from app.security.accounts import AccountError
 from app.security.second_factors import Setup
 from app.security.totp import qr_code
@@ -19,6 +21,17 @@ from app.services import Anyone, base_url_of, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/account/second-factor")
+
+CodeNeeded = partial(
+    ConfirmView,
+    active="",
+    back=TITLE,
+    back_url="/account",
+    curl="",
+    inputs=(Input("code", phrase("Code of your authenticator, or a recovery code"), "code", required=True),),
+    dangerous=True,
+)
+"""The preview of a change that needs a code, which counts once, and so is entered on the preview."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +91,51 @@ async def turn_on(
 
 
 @router.post("/codes")
-async def renew_codes(request: Request, caller: Anyone, code: Annotated[str, Form()] = "") -> Response:
-    """Show new recovery codes. The old ones no longer count."""
+async def renew_codes(
+    request: Request, caller: Anyone, code: Annotated[str, Form()] = "", confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview new recovery codes and ask for a code; with confirmed=yes show them. The old ones no longer count."""
     require_user(caller)
-    try:
-        codes = await services_of(request).second_factors.renew_recovery_codes(caller.principal, code, caller.info)
-    except AccountError as refused:
-        return await account_page(request, caller, refused.message, FORM_REFUSED)
-    return _codes_page(request, codes)
+
+    async def apply() -> Response:
+        factors = services_of(request).second_factors
+        return _codes_page(request, await factors.renew_recovery_codes(caller.principal, code, caller.info))
+
+    view = CodeNeeded(
+        title=phrase("Make new recovery codes"),
+        action="/account/second-factor/codes",
+        button=phrase("Make new codes"),
+        changes=[(phrase("Recovery codes"), phrase("those you have"), phrase("ten new ones"))],
+        consequences=(phrase("Those you have no longer log in. The next page shows the new ones, once."),),
+    )
+    return await _confirmed(request, view, apply, confirmed=bool(confirmed))
 
 
 @router.post("/off")
-async def turn_off(request: Request, caller: Anyone, code: Annotated[str, Form()] = "") -> Response:
-    """Turn the factor off."""
+async def turn_off(
+    request: Request, caller: Anyone, code: Annotated[str, Form()] = "", confirmed: Annotated[str, Form()] = ""
+) -> Response:
+    """Preview that the factor is off and ask for a code; with confirmed=yes turn it off."""
     require_user(caller)
-    try:
+
+    async def apply() -> Flash:
         await services_of(request).second_factors.turn_off(caller.principal, code, caller.info)
+        return Flash("good", phrase("Your second factor is off."))
+
+    view = CodeNeeded(
+        title=phrase("Turn off the second factor"),
+        action="/account/second-factor/off",
+        button=phrase("Turn off"),
+        changes=[(phrase("Second factor"), phrase("on"), phrase("off"))],
+        consequences=(phrase("The password alone logs in then, and your recovery codes no longer count."),),
+    )
+    return await _confirmed(request, view, apply, confirmed=bool(confirmed))
+
+
+async def _confirmed(
+    request: Request, view: ConfirmView, apply: Callable[[], Awaitable[Flash | Response]], *, confirmed: bool
+) -> Response:
+    try:
+        return await preview_or_apply(request, view, confirmed=confirmed, apply=apply)
     except AccountError as refused:
-        return await account_page(request, caller, refused.message, FORM_REFUSED)
-    return go_to(request, "/account", Flash("good", phrase("Your second factor is off.")))
+        return confirm_page(request, replace(view, error=refused.message), FORM_REFUSED)

@@ -66,6 +66,7 @@ from app.pages import (
     transaction_abort,
     transactions,
     user_grants,
+    user_sessions,
     voters,
 )
 from app.pages.frame import html_of, page_of
@@ -81,6 +82,7 @@ ROUTERS = (
     second_factor.router,
     accounts.router,
     user_grants.router,
+    user_sessions.router,
     api_tokens.router,
     audit.router,
     clusters.router,

@@ -23,6 +23,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from app.config import Settings
 from app.records.avro import AvroError, AvroSchema
 from app.texts import phrase
 from kraft_core.protocol.primitives import Malformed, decode_varint
@@ -54,6 +55,19 @@ class RegistrySettings:
     password: str = field(default="", repr=False)
     ca_file: Path | None = None
 
+    @classmethod
+    def of(cls, settings: Settings) -> "RegistrySettings | None":
+        """Return the registry of a cluster's settings, None if they have none."""
+        if settings.schema_registry_url is None:
+            return None
+        password = settings.schema_registry_password
+        return cls(
+            settings.schema_registry_url,
+            settings.schema_registry_user,
+            "" if password is None else password.get_secret_value(),
+            settings.schema_registry_ca,
+        )
+
 
 Decode = Callable[[bytes], Any]
 """Returns a value as JSON can hold it. Raises SchemaError."""
@@ -82,6 +96,12 @@ class SchemaRegistry:
         self._schemas: OrderedDict[int, Schema] = OrderedDict()
         self._failures: dict[int, tuple[float, SchemaError]] = {}
         self._limit = asyncio.Semaphore(CONCURRENCY)
+
+    async def check(self) -> None:
+        """Ask the registry for the types of schemas that it knows. Raises SchemaError unless it answers as one."""
+        found = await asyncio.to_thread(self._fetch.any, "/schemas/types")
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise RegistryUnreachableError(phrase("what answers is no schema registry"))
 
     async def load(self, values: Iterable[bytes]) -> None:
         """Fetch the schemas of some values, as far as they are unknown: at most IDS_AT_ONCE of them."""
@@ -128,7 +148,14 @@ class _Fetcher:
         self._tls = ssl.create_default_context(cafile=settings.ca_file) if self._parts.scheme == "https" else None
 
     def __call__(self, path: str) -> dict[str, Any]:
-        """Return a JSON object. Raises SchemaError."""
+        """Return the JSON object of a schema. Raises SchemaError."""
+        found = self.any(path)
+        if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
+            raise RegistryUnreachableError(phrase("the schema registry answers with something else than a schema"))
+        return found
+
+    def any(self, path: str) -> Any:
+        """Return JSON, None if the answer is none. Raises SchemaError."""
         host, port = self._parts.hostname or "", self._parts.port
         connection = (
             http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
@@ -152,12 +179,9 @@ class _Fetcher:
                 phrase("the schema registry answers with HTTP %(status)s", status=answer.status)
             )
         try:
-            found = msgspec.json.decode(content) if len(content) <= ANSWER_BYTES_MAX else None
+            return msgspec.json.decode(content) if len(content) <= ANSWER_BYTES_MAX else None
         except (msgspec.DecodeError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
-            raise RegistryUnreachableError(phrase("the schema registry answers with something else than a schema"))
-        return found
+            return None
 
 
 def _schema(fetch: _Fetcher, number: int) -> Schema:

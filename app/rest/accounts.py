@@ -183,6 +183,7 @@ def _session(request: Request, name: str, session: OpenSession) -> dict[str, Any
         "id": session.id,
         "created_at": _at(session.created_at),
         "last_seen_at": _at(session.last_seen_at),
+        "ends_at": _at(session.ends_at),
         "source": session.source,
         "user_agent": session.user_agent,
         "opened_by": session.opened_by,

@@ -1,6 +1,7 @@
 """ACLs, as REST v3 has them."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated, Any
@@ -10,13 +11,24 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from app.cluster.acl_files import ERRORS_MAX, WrongAclError, checked_acl
 from app.cluster.acl_presets import Application
 from app.cluster.acls import acl_of, acls_of, words_of
+from app.error_responses import NATIVE
 from app.http.errors import BadRequestError, FieldError, NotFoundError
+from app.rest.item_results import item_result, outcomes
 from app.rest.paging import PageDep
-from app.rest.responses import DRY_RUN, answer, checked, created_at, no_content, planned
+from app.rest.responses import DRY_RUN, answer, checked, created_at, multi_status, no_content, planned
 from app.rest.routing import DryRun, JsonRoute
-from app.rest.schemas.acls import AclDataList, ApplicationBody, CreateAclBody, CreateAclsBody, DeletedAclsData
+from app.rest.schemas.acls import (
+    AclDataList,
+    AclImportData,
+    ApplicationBody,
+    CreateAclBody,
+    CreateAclsBody,
+    DeletedAclsData,
+    ImportAclsBody,
+)
 from app.rest.view import NowViewDep, View, ViewDep
 from app.services import Admin, ServicesDep
 from kraft_core.image.acls_image import AclFilter, StandardAcl
@@ -114,10 +126,47 @@ async def create_acls(
 async def create_application_acls(
     body: ApplicationBody, view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
 ) -> Response:
-    """Create the ACLs of a producer, a consumer or an application of Kafka Streams. Those that exist stay."""
+    """Create the ACLs of a producer, a consumer, Kafka Streams or Kafka Connect. Those that exist stay."""
     acls = Application(**body.model_dump(exclude={"validate_only"})).acls()
     offset = await services.actions.acls.create(caller, acls, validate_only=validate_only)
     return _planned(view, acls) if validate_only else no_content(offset)
+
+
+@router.post("/acls:import", tags=[NATIVE], responses=outcomes(AclImportData, "imported"))
+async def import_acls(
+    body: ImportAclsBody, _view: NowViewDep, services: ServicesDep, caller: Admin, validate_only: DryRun
+) -> Response:
+    """Create the listed ACLs that do not exist and, if wanted, delete all others."""
+    imported = await services.actions.acls.import_acls(
+        caller, _listed(body), remove_others=body.remove_others, validate_only=validate_only
+    )
+    refused = sum(isinstance(each.made, Exception) for each in imported)
+    counts = Counter(each.change for each in imported if not isinstance(each.made, Exception))
+    found = {
+        "kind": "KafkaAclImport",
+        "created_count": counts["CREATE"],
+        "unchanged_count": counts["NONE"],
+        "deleted_count": counts["DELETE"],
+        "refused_count": refused,
+        "data": [item_result({**words_of(each.acl), "change": each.change}, each.made) for each in imported],
+    }
+    result = checked(found, validate_only=validate_only)
+    offset = max((each.made for each in imported if isinstance(each.made, int)), default=None)
+    return multi_status(result, offset) if refused else answer(result, offset)
+
+
+def _listed(body: ImportAclsBody) -> list[StandardAcl]:
+    """Return the ACLs of the body. Raises BadRequestError that names each wrong entry."""
+    found, wrong = [], []
+    for number, each in enumerate(body.data):
+        try:
+            found.append(checked_acl(each.model_dump()))
+        except WrongAclError as error:
+            wrong.append(FieldError(f"/data/{number}", str(error)))
+    if wrong:
+        text = "; ".join(f"{each.pointer} {each.message}" for each in wrong[:ERRORS_MAX])
+        raise BadRequestError(f"Bad Request: {text}", errors=tuple(wrong[:ERRORS_MAX]))
+    return found
 
 
 @router.delete("/acls", responses={200: {"model": DeletedAclsData}})

@@ -35,6 +35,7 @@ def _data(request: Request, record: ClusterRecord) -> dict[str, Any]:
         "cluster_id": record.cluster_id,
         "bootstrap_controllers": record.bootstrap_controllers.split(","),
         "command_config": record.command_config or None,
+        "schema_registry_url": record.schema_registry_url or None,
         "color": record.color,
         "changed_by": record.changed_by,
         "changed_at": record.changed_at.isoformat(),
@@ -69,13 +70,14 @@ async def get_cluster_connection(request: Request, key: KeyPath, _caller: Anyone
 async def put_cluster_connection(
     request: Request, key: KeyPath, body: ClusterConnectionBody, caller: Owner, validate_only: DryRun
 ) -> Response:
-    """Add or change a cluster. Its controllers are asked for the cluster id first: one of them must answer."""
+    """Add or change a cluster. Its controllers, of which one must answer, and its schema registry are asked first."""
     known = {each.key for each in await services_of(request).database.read(clusters)}
     spec = ClusterSpec(
         key=key,
         name=body.name,
         bootstrap_controllers=tuple(body.bootstrap_controllers),
         command_config=body.command_config or "",
+        schema_registry_url=body.schema_registry_url or "",
         color=body.color,
     )
     _, record = await clusters_of(request).actions.put(

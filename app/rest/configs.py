@@ -33,14 +33,14 @@ from app.rest.schemas.configs import (
     UpdateConfigBody,
 )
 from app.rest.validation import refuse_repeated
-from app.rest.view import NowViewDep, View, ViewDep
+from app.rest.view import NowViewDep, View, ViewDep, check_topic_name
 from app.security.roles import Role
 from app.services import ConfigEditor, Reader, Requires, ServicesDep
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.alter_config_op import AlterConfigOp
 from kraft_core.configs.config_resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kraft_core.configs.definitions import config_def
-from kraft_core.configs.effective_config import ConfigEntry, ConfigSource
+from kraft_core.configs.effective_config import ConfigEntry, ConfigSource, topic_entries
 from kraft_core.protocol.errors import ErrorCode, KafkaError
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["configs"], route_class=JsonRoute)
@@ -273,6 +273,18 @@ async def list_all_topic_configs(view: ViewDep, page: PageDep, _caller: Reader) 
         entries,
         lambda item: (item[0], item[1].name),
         lambda item: TOPIC_CONFIG.config_data(view, *item),
+    )
+
+
+@router.get("/topics/{topic_name}/default-configs", responses={200: {"model": TopicConfigDataList}})
+async def list_default_topic_configs(topic_name: str, view: ViewDep, page: PageDep, _caller: Reader) -> Response:
+    """List the configs that a topic of this name would have if it set none; it need not exist."""
+    check_topic_name(topic_name)
+    return page.answer(
+        "KafkaTopicConfigList",
+        topic_entries({}, view.cluster.topic_defaults(view.image)),
+        lambda entry: entry.name,
+        lambda entry: TOPIC_CONFIG.config_data(view, topic_name, entry),
     )
 
 

@@ -6,19 +6,18 @@ none has reached the cluster, the answer is the error of the first one.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
 
 from app.actions.audited import Caller
 from app.actions.each import for_each
 from app.cluster.acls import acl_of, filter_of, words_of
 from app.cluster.groups import check_group_id
 from app.error_responses import NATIVE
-from app.http.errors import of_connection, of_kafka
 from app.rest.idempotency import IdempotencyKeyHeader, once
+from app.rest.item_results import REFUSALS, item_result, outcomes
 from app.rest.responses import answer, checked, multi_status
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.deletions import (
@@ -38,34 +37,6 @@ from kraft_core.protocol.errors import ErrorCode, KafkaError
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=[NATIVE], route_class=JsonRoute)
 
 Item = TypeVar("Item")
-
-_REFUSALS: Final = (KafkaError, ConnectionError)
-
-
-def _outcomes(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    return {
-        200: {"model": model, "description": "all were deleted, or would be with `validate_only`"},
-        207: {"model": model, "description": "some were refused"},
-    }
-
-
-def _result(members: dict[str, Any], made: int | Exception | None) -> dict[str, Any]:
-    """Return the result of an item, from the offset of its deletion or its error."""
-    if not isinstance(made, Exception):
-        return {**members, "metadata_offset": made, "error_code": None, "kafka_error": None, "message": None}
-    error, extra = of_kafka(made, v3=False) if isinstance(made, KafkaError) else of_connection(_connection(made))
-    return {
-        **members,
-        "metadata_offset": None,
-        "error_code": error.error_code,
-        "kafka_error": extra.get("kafka_error"),
-        "message": error.message,
-    }
-
-
-def _connection(error: Exception) -> ConnectionError:
-    assert isinstance(error, ConnectionError), "for_each returns no other refusal"
-    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +59,11 @@ class _Deletion:
         """Delete items, and return their results. Raises ConnectionError when none of them has reached the cluster."""
 
         async def work() -> Response:
-            made = await for_each(items, delete, _REFUSALS)
+            made = await for_each(items, delete, REFUSALS)
             failed = [each for each in made if isinstance(each, Exception)]
             if len(failed) == len(made) and all(isinstance(each, ConnectionError) for each in failed):
                 raise failed[0]
-            data = [_result(members_of(item), each) for item, each in zip(items, made, strict=True)]
+            data = [item_result(members_of(item), each) for item, each in zip(items, made, strict=True)]
             body = checked({"kind": kind, "data": data}, validate_only=self.validate_only)
             offset = max((each for each in made if isinstance(each, int)), default=None)
             return multi_status(body, offset) if failed else answer(body, offset)
@@ -104,7 +75,7 @@ class _Deletion:
 DeletionDep = Annotated[_Deletion, Depends()]
 
 
-@router.post("/topics:delete", tags=["topics"], responses=_outcomes(TopicDeletionDataList))
+@router.post("/topics:delete", tags=["topics"], responses=outcomes(TopicDeletionDataList, "deleted"))
 async def delete_topics(
     _view: NowViewDep, body: DeleteTopicsBody, caller: TopicEditor, deletion: DeletionDep
 ) -> Response:
@@ -119,7 +90,7 @@ async def delete_topics(
     return await deletion.of_each(caller, "KafkaTopicDeletionList", names, lambda name: {"topic_name": name}, delete)
 
 
-@router.post("/consumer-groups:delete", tags=["consumer groups"], responses=_outcomes(GroupDeletionDataList))
+@router.post("/consumer-groups:delete", tags=["consumer groups"], responses=outcomes(GroupDeletionDataList, "deleted"))
 async def delete_groups(
     _view: NowViewDep, body: DeleteGroupsBody, caller: GroupEditor, deletion: DeletionDep
 ) -> Response:
@@ -136,7 +107,7 @@ async def delete_groups(
     )
 
 
-@router.post("/acls:delete", tags=["acls"], responses=_outcomes(AclDeletionDataList))
+@router.post("/acls:delete", tags=["acls"], responses=outcomes(AclDeletionDataList, "deleted"))
 async def delete_exact_acls(_view: NowViewDep, body: DeleteAclsBody, caller: Admin, deletion: DeletionDep) -> Response:
     """Delete several ACLs, each named by all its members."""
     acls = [acl_of(each.model_dump()) for each in body.data]

@@ -64,6 +64,12 @@ EXAMPLES: Final[dict[str, Any]] = {
         "value": {"type": "JSON", "data": {"total": 12.5}},
         "headers": [{"name": "source", "value": "c2hlbGw="}],
     },
+    "produce_batch": {
+        "entries": [
+            {"id": "1", "value": {"type": "JSON", "data": {"total": 12.5}}},
+            {"id": "2", "partition_id": 0, "value": {"type": "STRING", "data": "paid"}},
+        ]
+    },
     "create_plan": {
         "reassignment": {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]},
         "throttle_bytes_per_second": 50_000_000,
@@ -85,6 +91,7 @@ EXAMPLES: Final[dict[str, Any]] = {
         "read_topics": ["orders", "payments"],
         "group": "billing",
     },
+    "import_acls": {"data": [_ACL], "remove_others": True},
     "delete_exact_acls": {"data": [_ACL]},
     "put_scram_user": {"password": "correct horse battery", "iterations": 8192},
     "alter_client_quota": {

@@ -4,6 +4,7 @@ import base64
 import binascii
 import datetime as dt
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
@@ -22,13 +23,17 @@ from app.records.filters import FilterTextError, RecordFilters, filter_of
 from app.records.formats import json_record
 from app.records.positions import AtOffset, AtTime, BeforeEnd, Position
 from app.rest.partitions import partition_data
-from app.rest.responses import answer, list_body
+from app.rest.responses import answer, checked, list_body, multi_status
 from app.rest.routing import DryRun, JsonRoute
 from app.rest.schemas.topic_records import (
     ContentBody,
     PartitionWithOffsetsData,
+    ProduceBatchBody,
+    ProduceBatchEntry,
     ProduceBody,
+    ProducedBatchData,
     ProducedData,
+    RecordBody,
     RecordDataList,
 )
 from app.rest.view import View, ViewDep
@@ -82,11 +87,48 @@ async def produce(
         (result,) = results
         if isinstance(result, ApiError):
             raise result
-        return answer({**result, "validated": True} if validate_only else result, None)
+        return answer(checked({"error_code": 200, **result}, validate_only=validate_only), None)
     lines = [
-        msgspec.json.encode(_failure(each) if isinstance(each, ApiError) else each, enc_hook=plain) for each in results
+        msgspec.json.encode(
+            _failure(each) if isinstance(each, ApiError) else {"error_code": 200, **each}, enc_hook=plain
+        )
+        for each in results
     ]
     return Response(b"\n".join(lines) + b"\n", media_type="application/json")
+
+
+@router.post("/records:batch", tags=["topics"], status_code=207, responses={207: {"model": ProducedBatchData}})
+async def produce_batch(
+    topic_name: str,
+    body: ProduceBatchBody,
+    view: ViewDep,
+    services: ServicesDep,
+    caller: RecordWriter,
+    validate_only: DryRun,
+) -> Response:
+    """Write several records: each id of an entry is among the `successes` or the `failures` of the answer."""
+    topic = view.topic(topic_name)
+    repeated = [name for name, count in Counter(entry.id for entry in body.entries).items() if count > 1]
+    if repeated:
+        raise UnprocessableError(f"Batch entry IDs are not distinct: {repeated[0]}", error_code=42208)
+    results: dict[str, dict[str, Any] | ApiError] = {}
+    given: list[tuple[ProduceBatchEntry, NewRecord]] = []
+    for entry in body.entries:
+        try:
+            given.append((entry, _new_record(topic, entry)))
+        except ApiError as wrong:
+            results[entry.id] = wrong
+    outcomes: Sequence[RecordMetadata | KafkaError | None] = [None] * len(given)
+    if not validate_only and given:
+        outcomes = await services.actions.records.produce(caller, topic_name, [record for _, record in given])
+    for (entry, record), outcome in zip(given, outcomes, strict=True):
+        results[entry.id] = _result(view, topic, entry, record, outcome)
+    in_order = [(entry.id, results[entry.id]) for entry in body.entries]
+    lists = {
+        "successes": [{"id": name, **each} for name, each in in_order if not isinstance(each, ApiError)],
+        "failures": [{"id": name, **_failure(each)} for name, each in in_order if isinstance(each, ApiError)],
+    }
+    return multi_status(checked(lists, validate_only=validate_only), None)
 
 
 def _parsed(topic: TopicImage, document: Any, *, is_single: bool) -> tuple[ProduceBody, NewRecord] | ApiError:
@@ -104,7 +146,7 @@ def _parsed(topic: TopicImage, document: Any, *, is_single: bool) -> tuple[Produ
         return wrong
 
 
-def _new_record(topic: TopicImage, body: ProduceBody) -> NewRecord:
+def _new_record(topic: TopicImage, body: RecordBody) -> NewRecord:
     """Return the record of a body. Raises ApiError."""
     if body.partition_id is not None and body.partition_id not in topic.partitions:
         error = KafkaError(
@@ -150,7 +192,7 @@ def _from_base64(what: str, text: str | None) -> bytes | None:
 
 
 def _result(
-    view: View, topic: TopicImage, body: ProduceBody, record: NewRecord, outcome: RecordMetadata | KafkaError | None
+    view: View, topic: TopicImage, body: RecordBody, record: NewRecord, outcome: RecordMetadata | KafkaError | None
 ) -> dict[str, Any] | ApiError:
     if isinstance(outcome, KafkaError):
         return of_kafka(outcome, v3=True)[0]
@@ -160,7 +202,6 @@ def _result(
 
     written_ms = None if outcome is None else outcome.timestamp
     return {
-        "error_code": 200,
         "cluster_id": view.cluster_id,
         "topic_name": topic.name,
         "partition_id": record.partition if outcome is None else outcome.partition,

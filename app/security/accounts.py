@@ -15,6 +15,7 @@ from app.texts import phrase, sentence_of
 FIRST_USER = "admin"
 LAST_SEEN_STEP = dt.timedelta(seconds=60)  # resolution of the idle time; each step costs one write
 SESSIONS_MAX = 50  # per user; a further login ends the oldest
+SESSIONS_SHOWN = 1_000  # in a list of all users
 
 
 class AccountError(ValueError):
@@ -201,11 +202,13 @@ def close_session(session: OrmSession, token: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSession:
-    """One session of a user, as its owner sees it. `is_present`: the session of the request."""
+    """One session of a user. It ends at `ends_at` unless it is used. `is_present`: the session of the request."""
 
     id: int
+    user: str
     created_at: dt.datetime
     last_seen_at: dt.datetime
+    ends_at: dt.datetime
     source: str
     user_agent: str
     opened_by: str
@@ -213,23 +216,29 @@ class OpenSession:
 
 
 def sessions_of(
-    session: OrmSession, name: str, now: dt.datetime, idle: dt.timedelta, present: str | None
+    session: OrmSession, name: str | None, now: dt.datetime, idle: dt.timedelta, present: str | None
 ) -> list[OpenSession]:
-    """Return the valid sessions of a user, the last used first. Raises AccountError when the user does not exist."""
-    user = known_user(session, name)
-    good = (Session.user_id == user.id, Session.expires_at > now, Session.last_seen_at > now - idle)
-    found = session.scalars(select(Session).where(*good).order_by(Session.last_seen_at.desc(), Session.id.desc()))
+    """Return the valid sessions of a user, or the last used ones of all users, the last used first.
+
+    Raises AccountError when the user does not exist.
+    """
+    valid = select(Session).where(Session.expires_at > now, Session.last_seen_at > now - idle)
+    if name is not None:
+        valid = valid.where(Session.user_id == known_user(session, name).id)
+    newest = valid.order_by(Session.last_seen_at.desc(), Session.id.desc()).limit(SESSIONS_SHOWN)
     return [
         OpenSession(
             id=each.id,
+            user=each.user.name,
             created_at=each.created_at,
             last_seen_at=each.last_seen_at,
+            ends_at=min(each.expires_at, each.last_seen_at + idle),
             source=each.source,
             user_agent=each.user_agent,
             opened_by=each.opened_by,
             is_present=present is not None and each.id_digest == digest(present),
         )
-        for each in found
+        for each in session.scalars(newest)
     ]
 
 

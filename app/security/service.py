@@ -275,8 +275,8 @@ class Security(Recorder):
             self.streams.check_soon()
         await self.record(principal.actor, "logout", f"user/{principal.name}", "ok", info)
 
-    async def sessions_of(self, name: str, present: str | None = None) -> list[accounts.OpenSession]:
-        """Return a user's open sessions, the last used first. Raises AccountError."""
+    async def sessions_of(self, name: str | None, present: str | None = None) -> list[accounts.OpenSession]:
+        """Return a user's open sessions, or those of all users, the last used first. Raises AccountError."""
         return await self._database.read(accounts.sessions_of, name, self._clock(), self._idle, present)
 
     async def end_session(

@@ -1,5 +1,6 @@
 """Several clusters in one process: added on a page or by REST, apart in everything, and none harmed by another."""
 
+import base64
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from app.reports import leases, store
 from conclave.client import Client
 from kraft_core.protocol.uuids import uuid_to_text
 from tests.app.live import ADMIN_TOKEN, CombinedNode, LiveWeb, combined_node, running_web
+from tests.app.records.registry import LOGIN, running_registry
 from tests.app.security.test_logins import FORM, add_user, login, session_token
 from tests.interop import kafka
 
@@ -148,6 +150,8 @@ def test_metrics_name_the_cluster(both: LiveWeb) -> None:
         ("x", {"bootstrap_controllers": []}, 422, "1 to 20 addresses"),
         ("x", {"bootstrap_controllers": ["127.0.0.1:1"]}, 422, "No controller answers: 127.0.0.1:1"),
         ("x", {"command_config": "../../etc/passwd"}, 422, "there is no file '../../etc/passwd'"),
+        ("x", {"schema_registry_url": "ftp://registry"}, 422, "schema_registry_url 'ftp://registry' must be"),
+        ("x", {"schema_registry_url": "http://u:p@registry"}, 422, "with a host, without a user"),
         ("x", {"color": "plaid"}, 422, "color"),
         ("x", {"name": "two\nlines"}, 422, "name must have"),
         ("x", {}, 409, "is here already"),
@@ -161,15 +165,38 @@ def test_a_cluster_that_cannot_be_added_is_refused_with_the_reason(
     assert both.client.get(f"/v3/cluster-connections/{key}").status_code == 404
 
 
+def shows_what_its_registry_describes(web: LiveWeb, third: CombinedNode) -> None:
+    """Write a value with the id of a schema and read it on the cluster's page; the first cluster has no registry."""
+    value = {"type": "BINARY", "data": base64.b64encode(b"\0\0\0\0\x07\x0ahello").decode()}
+    topics = f"/v3/clusters/{third.cluster_id}/topics"
+
+    def is_written() -> bool:
+        web.client.post(topics, json={"topic_name": "described"})
+        return web.client.post(f"{topics}/described/records", json={"value": value}).status_code == 200
+
+    kafka.wait_until(is_written, 60, "the record is written", 0.2)
+    page = web.client.get("/c/third/topics/described/messages").text
+    assert ("Avro" in page, "&#34;hello&#34;" in page) == (True, True), page
+    assert web.services.cluster.records.schemas is None
+
+
 def test_a_cluster_is_added_changed_and_removed_on_its_page(web: LiveWeb, tmp_path: Path) -> None:
-    with combined_node(tmp_path / "third") as third:
+    with combined_node(tmp_path / "third") as third, running_registry() as registry:
         config = web.services.settings.client_configs_dir
         config.mkdir(exist_ok=True)
-        (config / "plain.properties").write_text("security.protocol=PLAINTEXT\n")
+        (config / "plain.properties").write_text("security.protocol=PLAINTEXT\nbasic.auth.user.info=reader:secret\n")
+        registry.login = LOGIN
+        registry.answers["/schemas/types"] = ["AVRO"]
+        registry.add(7, '"string"')
         form = {"key": "third", "name": "Third <b>", "bootstrap_controllers": third.bootstrap, "color": "red"}
+        form["schema_registry_url"] = registry.url
         kafka.wait_until(lambda: add(web, "probe", third, validate_only=True).status_code == 200, 60, "it answers", 0.2)
+        refused = web.client.post("/clusters", data=form)
+        assert (refused.status_code, "registry answers with HTTP 401" in refused.text) == (422, True), "no login"
         preview = web.client.post("/clusters", data={**form, "command_config": "plain.properties"})
         assert preview.status_code == 200
+        assert f"The schema registry {registry.url} answers." in preview.text
+        assert "secret" not in preview.text
         assert f"Its controllers belong to cluster {third.cluster_id}." in preview.text
         assert web.app.state.clusters.get("third") is None, "a preview changes nothing"
         saved = web.client.post("/clusters", data={**form, "command_config": "plain.properties", "confirmed": "yes"})
@@ -178,12 +205,15 @@ def test_a_cluster_is_added_changed_and_removed_on_its_page(web: LiveWeb, tmp_pa
         assert 'href="/c/third/">Third &lt;b&gt;</a>' in web.client.get("/clusters").text
         filled = web.client.get("/clusters/third/change").text
         assert third.bootstrap in filled
+        assert registry.url in filled
+        shows_what_its_registry_describes(web, third)
+        assert web.client.get("/v3/cluster-connections/third").json()["schema_registry_url"] == registry.url
         form |= {"name": "Trois", "command_config": "plain.properties", "is_change": "yes", "confirmed": "yes"}
         running = web.app.state.clusters.get("third").cluster
         assert web.client.post("/clusters", data=form).status_code == 303
         assert "Trois" in web.client.get("/c/third/").text
         assert web.app.state.clusters.get("third").cluster is running, "another name ends no report and no plan"
-        form["command_config"] = ""
+        form |= {"command_config": "", "schema_registry_url": ""}
         assert web.client.post("/clusters", data=form).status_code == 303
         assert web.app.state.clusters.get("third").cluster is not running
         refused = web.client.post("/clusters/third/remove", data={"confirmed": "yes", "typed": "else"})

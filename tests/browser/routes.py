@@ -10,6 +10,7 @@ GROUP: Final = "accessible-readers"
 ADDRESSES: Final = {
     "/": "/",
     "/access": "/access",
+    "/access/sessions": "/access/sessions?user=admin",
     "/access/tokens": "/access/tokens",
     "/access/users/{name}/grants": "/access/users/admin/grants",
     "/account": "/account",

@@ -11,6 +11,7 @@ from app.security.totp import STEP_SECONDS, code_at
 from tests.app.live import LiveWeb, running_web
 from tests.app.security.oidc_issuer import Issuer, running_issuer
 from tests.app.security.test_logins import PASSWORD, add_user
+from tests.app.security.test_logins import login as log_in_by_password
 from tests.app.security.test_oidc import oidc_settings
 from tests.browser.axe import violations
 from tests.browser.conftest import Watch
@@ -50,7 +51,7 @@ def test_a_visitor_logs_in_at_the_issuer_and_lands_on_the_page_asked_for(visitor
     expect(visitor).to_have_url(f"{visitor.url.partition('/account')[0]}/account")
     expect(visitor.get_by_text("You log in at the login service")).to_be_visible()
     visitor.goto("/access")
-    expect(visitor.get_by_role("cell", name="at the login service")).to_be_visible()
+    expect(visitor.get_by_role("cell", name="at the login service").first).to_be_visible()
     visitor.get_by_role("button", name="Log out").click()
     expect(visitor.get_by_label("Password")).to_be_visible()
 
@@ -72,6 +73,30 @@ def test_an_admin_sees_which_roles_of_a_user_come_from_groups(visitor: Page, iss
     expect(visitor.get_by_role("cell", name="group payments")).to_have_count(3)
     expect(visitor.get_by_role("button", name="Take…")).to_have_count(0)
     assert violations(visitor) == []
+
+
+def test_an_admin_sees_who_is_logged_in_and_ends_a_session(visitor: Page, company: LiveWeb, issuer: Issuer) -> None:
+    add_user(company, "paul")
+    browser = company.http()
+    browser.headers["User-Agent"] = "A browser of paul"
+    log_in_by_password(company, "paul", client=browser)
+    issuer.logs_in("ann", "kafka-admins")
+    visitor.goto("/login")
+    visitor.get_by_role("link", name="Log in with single sign-on").click()
+    visitor.get_by_role("button", name="Enter the company").click()
+    visitor.goto("/access")
+    visitor.get_by_role("row", name="paul").get_by_role("link", name="Sessions").click()
+    expect(visitor.get_by_role("row", name="A browser of paul")).to_contain_text("password")
+    assert violations(visitor) == []
+    visitor.get_by_role("link", name="Show those of all users").click()
+    expect(visitor.get_by_text("this session")).to_be_visible()
+    visitor.get_by_role("row", name="A browser of paul").get_by_role("button").click()
+    expect(visitor.get_by_role("cell", name="A browser of paul from 127.0.0.1")).to_be_visible()
+    assert violations(visitor) == []
+    visitor.get_by_role("button", name="End session").click()
+    expect(visitor.get_by_role("status").filter(has_text="Session ended.")).to_be_visible()
+    expect(visitor.get_by_role("row", name="A browser of paul")).to_have_count(0)
+    assert browser.get("/v3/clusters").status_code == 401
 
 
 def test_a_refused_login_says_why_and_offers_both_ways(visitor: Page, issuer: Issuer) -> None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.axe import violations
 from tests.interop import conclave
 from tests.interop.kafka import wait_until
 from tests.product import Product
@@ -260,3 +261,32 @@ def test_lists_follow_the_cluster_and_keep_what_is_being_typed(product: Product,
     body = {"data": [{"topic_name": "watched", "partition_id": 0, "replica_ids": [1, 5]}]}
     assert product.call("POST", f"{product.cluster_path}/reassignments", body)[0] == 200
     expect(page.locator("#moving")).to_contain_text("watched-0")
+
+
+def test_the_explorer_sends_a_change_by_keyboard(product: Product, page: Page) -> None:
+    page.goto("/explorer/create_topic")
+    body, box = page.get_by_label("Body (JSON)"), page.get_by_label("validate_only")
+    button = page.get_by_role("button", name="Send")
+    expect(body).to_have_value(re.compile('"topic_name": "orders"'))
+    expect(box).to_be_checked()
+    body.fill('{"topic_name": "by-keyboard", "partitions_count": 2}')
+    page.keyboard.press("Tab")
+    expect(box).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    answer = page.locator("#answer")
+    expect(answer).to_be_focused()
+    expect(answer).to_contain_text("Answer: 200 OK")
+    expect(answer).to_contain_text('"validated": true')
+    assert violations(page) == []
+    box.focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    expect(page.locator("table.what")).to_contain_text(re.compile(r"POST /v3/clusters/\S+/topics\s*Body.*by-keyboard"))
+    assert violations(page) == []
+    page.get_by_role("button", name="Send").press("Enter")
+    expect(answer).to_contain_text("Answer: 201 Created")
+    expect(answer).to_contain_text(re.compile("x-metadata-offset", re.IGNORECASE))
+    assert violations(page) == []
+    assert product.call("GET", f"{product.cluster_path}/topics/by-keyboard")[0] == 200

@@ -46,16 +46,16 @@ def fresh_clone(folder: Path) -> tuple[Path, dict[str, str]]:
     return clone, clean_environment(home)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_500)
 def test_a_fresh_clone_runs_the_product(tmp_path: Path) -> None:
     clone, environment = fresh_clone(tmp_path)
-    with running_product(clone, ("make", "--silent", "run"), environment, start_seconds=600) as product:
+    with running_product(clone, ("make", "--silent", "run"), environment, start_seconds=1_200) as product:
         status, made = product.call("POST", f"{product.cluster_path}/topics", {"topic_name": "first"})
         assert status == 201, made
 
 
 @pytest.mark.slow  # CI is itself a fresh clone that runs `make test`
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_500)
 def test_a_fresh_clone_runs_the_tests(tmp_path: Path) -> None:
     clone, environment = fresh_clone(tmp_path)
     command = ["make", "test", "TESTS=tests/protocol/test_uuids.py"]

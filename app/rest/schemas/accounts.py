@@ -111,13 +111,17 @@ class TokenDataList(ListOf[TokenData]):
 
 
 class SessionData(Answer):
-    """A browser session of a user, opened by `password`, `link` or `oidc`; `is_present` marks the caller's session."""
+    """A browser session of a user, opened by `password`, `link` or `oidc`; `is_present` marks the caller's session.
+
+    Without a further request it ends at `ends_at`.
+    """
 
     kind: Literal["ConclaveSession"]
     metadata: Metadata
     id: int
     created_at: str
     last_seen_at: str
+    ends_at: str
     source: str
     user_agent: str
     opened_by: str

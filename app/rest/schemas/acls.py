@@ -4,8 +4,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from app.cluster.acl_presets import Preset
-from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ListOf, Name, Resource, Validated
+from app.actions.acls import ImportChange
+from app.cluster.acl_presets import INTERNAL_TOPICS, Preset
+from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ItemResult, ListOf, Name, Resource, Validated
 
 APPLICATION_TOPICS_MAX: Final = 100
 
@@ -32,8 +33,17 @@ class CreateAclsBody(ChangeBody):
     data: Annotated[tuple[AclEntry, ...], Field(min_length=1, max_length=CONFIGS_MAX, strict=False)]
 
 
+class ImportAclsBody(CreateAclsBody):
+    """The ACLs that are to exist. With `remove_others`, all others are deleted."""
+
+    remove_others: bool = False
+
+
 class ApplicationBody(ChangeBody):
-    """An application whose ACLs are created, as kafka-acls does with --producer and --consumer."""
+    """An application whose ACLs are created, as kafka-acls does with --producer and --consumer.
+
+    Connect needs its group, its three internal topics and, for sinks, the names of the connectors.
+    """
 
     preset: Preset
     principal: Name
@@ -46,6 +56,8 @@ class ApplicationBody(ChangeBody):
     idempotent: bool = False
     application_id: Name = ""
     exactly_once: bool = False
+    internal_topics: Annotated[tuple[Name, ...], Field(max_length=INTERNAL_TOPICS, strict=False)] = ()
+    connectors: Annotated[tuple[Name, ...], Field(max_length=APPLICATION_TOPICS_MAX, strict=False)] = ()
 
 
 class AclData(Resource):
@@ -71,3 +83,32 @@ class DeletedAclsData(Validated):
     """The deleted ACLs."""
 
     data: list[AclData]
+
+
+class AclResult(ItemResult):
+    """The result of one ACL."""
+
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+class ImportedAclData(AclResult):
+    """An ACL of an import: created, left as it was, or deleted."""
+
+    change: ImportChange
+
+
+class AclImportData(Validated):
+    """The result of each listed ACL, in the order of the request, then of the deleted ones; and their numbers."""
+
+    kind: Literal["KafkaAclImport"]
+    created_count: int
+    unchanged_count: int
+    deleted_count: int
+    refused_count: int
+    data: list[ImportedAclData]

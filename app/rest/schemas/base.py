@@ -50,6 +50,18 @@ class Validated(Answer):
     validated: Literal[True] | None = None
 
 
+class ItemResult(Answer):
+    """The result of one item of a change. The last three members are null where it succeeded, or would.
+
+    `metadata_offset` is the offset of the change, null for what is not in the metadata log.
+    """
+
+    metadata_offset: int | None
+    error_code: int | None
+    kafka_error: str | None
+    message: str | None
+
+
 class Resource(Validated):
     """Members of every resource of a cluster."""
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.actions.each import ITEMS_MAX
-from app.rest.schemas.acls import AclEntry
-from app.rest.schemas.base import Answer, Body, ChangeBody, Name, TopicName, Validated
+from app.rest.schemas.acls import AclEntry, AclResult
+from app.rest.schemas.base import Body, ChangeBody, ItemResult, Name, TopicName, Validated
 
 
 class TopicToDelete(Body):
@@ -39,19 +39,7 @@ class DeleteAclsBody(ChangeBody):
     data: Annotated[tuple[AclEntry, ...], Field(min_length=1, max_length=ITEMS_MAX, strict=False)]
 
 
-class DeletionData(Answer):
-    """The result of one item. The last three members are null where it was deleted, or would be.
-
-    `metadata_offset` is the offset of the deletion, null for what is not in the metadata log.
-    """
-
-    metadata_offset: int | None
-    error_code: int | None
-    kafka_error: str | None
-    message: str | None
-
-
-class TopicDeletionData(DeletionData):
+class TopicDeletionData(ItemResult):
     """The result of one topic."""
 
     topic_name: str
@@ -64,7 +52,7 @@ class TopicDeletionDataList(Validated):
     data: list[TopicDeletionData]
 
 
-class GroupDeletionData(DeletionData):
+class GroupDeletionData(ItemResult):
     """The result of one group."""
 
     consumer_group_id: str
@@ -77,16 +65,8 @@ class GroupDeletionDataList(Validated):
     data: list[GroupDeletionData]
 
 
-class AclDeletionData(DeletionData):
+class AclDeletionData(AclResult):
     """The result of one ACL."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission: str
 
 
 class AclDeletionDataList(Validated):

@@ -9,6 +9,7 @@ from app.rest.schemas.base import Answer, Body, ChangeBody, ListOf, Validated
 from app.rest.schemas.partitions import PartitionFields
 
 HEADERS_MAX = 1_000
+BATCH_MAX = 1_000
 
 
 class HeaderBody(Body):
@@ -25,14 +26,30 @@ class ContentBody(Body):
     data: Any = None
 
 
-class ProduceBody(ChangeBody):
-    """ProduceRequest of REST v3, with `validate_only` added. Without `key` or `value` these are null."""
+class RecordBody(Body):
+    """A new record. Without `key` or `value` these are null."""
 
     partition_id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
     headers: Annotated[tuple[HeaderBody, ...], Field(max_length=HEADERS_MAX, strict=False)] = ()
     key: ContentBody | None = None
     value: ContentBody | None = None
     timestamp: Annotated[dt.datetime, Field(strict=False)] | None = None
+
+
+class ProduceBody(RecordBody, ChangeBody):
+    """ProduceRequest of REST v3, with `validate_only` added."""
+
+
+class ProduceBatchEntry(RecordBody):
+    """A record of a batch, and the id of its result."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{1,80}$")]
+
+
+class ProduceBatchBody(ChangeBody):
+    """ProduceBatchRequest of REST v3: records with ids that differ."""
+
+    entries: Annotated[tuple[ProduceBatchEntry, ...], Field(min_length=1, max_length=BATCH_MAX, strict=False)]
 
 
 class ProducedContent(Answer):
@@ -53,6 +70,34 @@ class ProducedData(Validated):
     timestamp: str | None
     key: ProducedContent | None
     value: ProducedContent | None
+
+
+class ProduceBatchSuccess(Answer):
+    """A record that was written. In a dry run there is no offset."""
+
+    id: str
+    cluster_id: str
+    topic_name: str
+    partition_id: int | None
+    offset: int | None
+    timestamp: str | None
+    key: ProducedContent | None
+    value: ProducedContent | None
+
+
+class ProduceBatchFailure(Answer):
+    """A record that was not written, and why."""
+
+    id: str
+    error_code: int
+    message: str
+
+
+class ProducedBatchData(Validated):
+    """ProduceBatchResponse of REST v3: each record is in one of the lists."""
+
+    successes: list[ProduceBatchSuccess]
+    failures: list[ProduceBatchFailure]
 
 
 class RecordHeaderData(Answer):

@@ -7,7 +7,14 @@ from msgspec import UNSET, UnsetType
 
 from conclave.client.calls import Call
 from conclave.client.methods import AsyncMethods
-from conclave.client.models.acls import AclData, AclDataList, AclDeletionDataList, AclEntry, DeletedAclsData
+from conclave.client.models.acls import (
+    AclData,
+    AclDataList,
+    AclDeletionDataList,
+    AclEntry,
+    AclImportData,
+    DeletedAclsData,
+)
 from conclave.client.models.shared import DryRunData
 from conclave.client.pages import AsyncPages
 
@@ -129,7 +136,7 @@ class AclsMethods(AsyncMethods):
     async def create_application_acls(
         self,
         *,
-        preset: Literal["producer", "consumer", "streams"],
+        preset: Literal["producer", "consumer", "streams", "connect"],
         principal: str,
         host: str | UnsetType = UNSET,
         read_topics: Sequence[str] | UnsetType = UNSET,
@@ -140,9 +147,11 @@ class AclsMethods(AsyncMethods):
         idempotent: bool | UnsetType = UNSET,
         application_id: str | UnsetType = UNSET,
         exactly_once: bool | UnsetType = UNSET,
+        internal_topics: Sequence[str] | UnsetType = UNSET,
+        connectors: Sequence[str] | UnsetType = UNSET,
         validate_only: bool = False,
     ) -> DryRunData | None:
-        """Create the ACLs of a producer, a consumer or an application of Kafka Streams. Those that exist stay."""
+        """Create the ACLs of a producer, a consumer, Kafka Streams or Kafka Connect. Those that exist stay."""
         return await self._send(
             Call[DryRunData | None](
                 "POST",
@@ -161,7 +170,23 @@ class AclsMethods(AsyncMethods):
                     "idempotent": idempotent,
                     "application_id": application_id,
                     "exactly_once": exactly_once,
+                    "internal_topics": internal_topics,
+                    "connectors": connectors,
                 },
+            )
+        )
+
+    async def import_acls(
+        self, *, data: Sequence[AclEntry], remove_others: bool | UnsetType = UNSET, validate_only: bool = False
+    ) -> AclImportData:
+        """Create the listed ACLs that do not exist and, if wanted, delete all others."""
+        return await self._send(
+            Call[AclImportData](
+                "POST",
+                "/v3/clusters/{cluster_id}/acls:import",
+                {200: AclImportData, 207: AclImportData},
+                query={"validate_only": validate_only},
+                body={"data": data, "remove_others": remove_others},
             )
         )
 

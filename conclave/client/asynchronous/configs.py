@@ -43,6 +43,22 @@ class ConfigsMethods(AsyncMethods):
             ),
         )
 
+    def list_default_topic_configs(
+        self, topic_name: str, *, at_offset: int | None = None, at: str | None = None, page_size: int | None = None
+    ) -> AsyncPages[TopicConfigDataList, TopicConfigData]:
+        """List the configs that a topic of this name would have if it set none; it need not exist."""
+        return AsyncPages(
+            self._send,
+            Call[TopicConfigDataList](
+                "GET",
+                "/v3/clusters/{cluster_id}/topics/{topic_name}/default-configs",
+                {200: TopicConfigDataList},
+                path={"topic_name": topic_name},
+                query={"at_offset": at_offset, "at": at, "page_size": page_size},
+                waits_for_offset=True,
+            ),
+        )
+
     async def alter_all_topic_configs(
         self, *, data: Sequence[AlterTopicEntry], validate_only: bool = False
     ) -> AlterTopicsFailureDataList | None:

@@ -15,6 +15,8 @@ from conclave.client.models.topics import (
     PartitionData,
     PartitionDataList,
     PartitionWithOffsetsData,
+    ProduceBatchEntry,
+    ProducedBatchData,
     ProducedData,
     ReassignmentData,
     ReassignmentDataList,
@@ -290,6 +292,21 @@ class TopicsMethods(AsyncMethods):
                     "value": value,
                     "timestamp": timestamp,
                 },
+            )
+        )
+
+    async def produce_batch(
+        self, topic_name: str, *, entries: Sequence[ProduceBatchEntry], validate_only: bool = False
+    ) -> ProducedBatchData:
+        """Write several records: each id of an entry is among the `successes` or the `failures` of the answer."""
+        return await self._send(
+            Call[ProducedBatchData](
+                "POST",
+                "/v3/clusters/{cluster_id}/topics/{topic_name}/records:batch",
+                {207: ProducedBatchData},
+                path={"topic_name": topic_name},
+                query={"validate_only": validate_only},
+                body={"entries": entries},
             )
         )
 

@@ -60,10 +60,11 @@ class ClustersMethods(Methods):
         name: str,
         bootstrap_controllers: Sequence[str],
         command_config: str | UnsetType | None = UNSET,
+        schema_registry_url: str | UnsetType | None = UNSET,
         color: Literal["grey", "blue", "green", "yellow", "orange", "red", "purple"] | UnsetType = UNSET,
         validate_only: bool = False,
     ) -> ClusterConnectionData:
-        """Add or change a cluster. Its controllers are asked for the cluster id first: one of them must answer."""
+        """Add or change a cluster. Its controllers, of which one must answer, and its schema registry are asked first."""
         return self._send(
             Call[ClusterConnectionData](
                 "PUT",
@@ -75,6 +76,7 @@ class ClustersMethods(Methods):
                     "name": name,
                     "bootstrap_controllers": bootstrap_controllers,
                     "command_config": command_config,
+                    "schema_registry_url": schema_registry_url,
                     "color": color,
                 },
             )

@@ -64,13 +64,17 @@ class LoginLinkData(Answer, frozen=True, kw_only=True):
 
 
 class SessionData(Answer, frozen=True, kw_only=True):
-    """A browser session of a user, opened by `password`, `link` or `oidc`; `is_present` marks the caller's session."""
+    """A browser session of a user, opened by `password`, `link` or `oidc`; `is_present` marks the caller's session.
+
+    Without a further request it ends at `ends_at`.
+    """
 
     kind: str
     metadata: Metadata
     id: int
     created_at: str
     last_seen_at: str
+    ends_at: str
     source: str
     user_agent: str
     opened_by: str

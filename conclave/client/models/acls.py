@@ -66,6 +66,35 @@ class AclEntry(Body, frozen=True, kw_only=True):
     permission: str
 
 
+class ImportedAclData(Answer, frozen=True, kw_only=True):
+    """An ACL of an import: created, left as it was, or deleted."""
+
+    metadata_offset: int | None
+    error_code: int | None
+    kafka_error: str | None
+    message: str | None
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+    change: str
+
+
+class AclImportData(Answer, frozen=True, kw_only=True):
+    """The result of each listed ACL, in the order of the request, then of the deleted ones; and their numbers."""
+
+    validated: bool | None = None
+    kind: str
+    created_count: int
+    unchanged_count: int
+    deleted_count: int
+    refused_count: int
+    data: list[ImportedAclData]
+
+
 class DeletedAclsData(Answer, frozen=True, kw_only=True):
     """The deleted ACLs."""
 

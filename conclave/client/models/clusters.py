@@ -15,6 +15,7 @@ class ClusterConnectionData(Answer, frozen=True, kw_only=True):
     cluster_id: str
     bootstrap_controllers: list[str]
     command_config: str | None
+    schema_registry_url: str | None
     color: str
     changed_by: str
     changed_at: str

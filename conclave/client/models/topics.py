@@ -1,5 +1,6 @@
 """Models of topics. Made from the OpenAPI document by `make client`. Change the routes, not this file."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
@@ -83,11 +84,51 @@ class PartitionWithOffsetsData(Answer, frozen=True, kw_only=True):
     latest_offset: int
 
 
+class ProduceBatchEntry(Body, frozen=True, kw_only=True):
+    """A record of a batch, and the id of its result."""
+
+    partition_id: int | UnsetType | None = UNSET
+    headers: Sequence[HeaderBody] | UnsetType = UNSET
+    key: ContentBody | UnsetType | None = UNSET
+    value: ContentBody | UnsetType | None = UNSET
+    timestamp: str | UnsetType | None = UNSET
+    id: str
+
+
+class ProduceBatchFailure(Answer, frozen=True, kw_only=True):
+    """A record that was not written, and why."""
+
+    id: str
+    error_code: int
+    message: str
+
+
 class ProducedContent(Answer, frozen=True, kw_only=True):
     """Type and size in bytes of a key or value that was written."""
 
     type: str
     size: int
+
+
+class ProduceBatchSuccess(Answer, frozen=True, kw_only=True):
+    """A record that was written. In a dry run there is no offset."""
+
+    id: str
+    cluster_id: str
+    topic_name: str
+    partition_id: int | None
+    offset: int | None
+    timestamp: str | None
+    key: ProducedContent | None
+    value: ProducedContent | None
+
+
+class ProducedBatchData(Answer, frozen=True, kw_only=True):
+    """ProduceBatchResponse of REST v3: each record is in one of the lists."""
+
+    validated: bool | None = None
+    successes: list[ProduceBatchSuccess]
+    failures: list[ProduceBatchFailure]
 
 
 class ProducedData(Answer, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from app.cluster.acl_files import ACLS_MAX, ERRORS_MAX, read_acls
+from app.cluster.acl_files import ACLS_MAX, ERRORS_MAX, read_acls, shown_acl
+from app.cluster.acls import words_of
 from app.rest.examples import EXAMPLES
 
 ROW = EXAMPLES["create_acl"]
@@ -20,9 +21,13 @@ LINE = ",".join(ROW.values())
         f"{HEADER}\n{LINE}\n\n{LINE.lower().replace('user:', 'User:')}\n",
         f"\ufeff{HEADER}\r\n{LINE}",
         "Principal,Permission,Operation,Resource,Pattern type,Host\nUser:alice,allow,read,topic orders,literal,*",
+        (
+            '{"table": "acls", "rows": [{"principal": "User:alice", "permission": "allow", "operation": "read", '
+            '"resource": "topic orders", "pattern_type": "literal", "host": "*"}]}'
+        ),
         "主体,权限,操作,资源,模式类型,主机\nUser:alice,allow,read,topic orders,literal,",
     ],
-    ids=["list", "rest", "csv", "bom", "page", "chinese"],
+    ids=["list", "rest", "csv", "bom", "page", "page-json", "chinese"],
 )
 def test_each_form_of_an_acl_is_read_once(text: str) -> None:
     found = read_acls(text)
@@ -45,6 +50,7 @@ def test_each_form_of_an_acl_is_read_once(text: str) -> None:
         (json.dumps([ROW, 7]), 2, "This is no JSON object."),
         ("a,b\n1,2", 1, "The first line must name the columns: resource_type"),
         (f"{HEADER}\n{LINE}\n{LINE.replace('READ', 'FLY')}", 3, "FLY"),
+        (f"\n\n{HEADER}\n\n{LINE.replace('READ', 'FLY')}", 5, "operation 'FLY' is not one of"),
         (f"{HEADER}\n{LINE.replace('User:alice', 'alice')}", 2, "principalType:principalName"),
         (f"{HEADER}\nTOPIC,,LITERAL", 2, "resource_name, principal, operation, permission must be given."),
         (json.dumps([ROW, {**ROW, "principal": None}]), 2, "principal must be given."),
@@ -61,3 +67,17 @@ def test_a_wrong_line_is_named(text: str, line: int, said: str) -> None:
 
 def test_not_all_wrong_lines_are_listed() -> None:
     assert len(read_acls("\n".join([HEADER, *["x"] * 1_000])).wrong) == ERRORS_MAX
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"principal": "User:CN=a,  O=b", "resource_name": " two  spaces "},
+        {"principal": "User:line\nbreak", "host": "10.0.0.7"},
+        {"resource_type": "TRANSACTIONAL_ID", "operation": "DESCRIBE_CONFIGS", "permission": "DENY"},
+    ],
+)
+def test_a_written_acl_is_read_again(change: dict[str, str]) -> None:
+    row = {**ROW, **change}
+    (acl,) = read_acls(json.dumps({"rows": [shown_acl(row)]})).acls
+    assert words_of(acl) == row

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.app.live import LiveWeb, running_web
-from tests.app.rest import test_authorizer
+from tests.app.rest import test_acl_changes
+from tests.app.rest.authorizer import listed
 from tests.interop import kafka
 from tests.interop.conclave import new_cluster_id
 
@@ -68,7 +69,7 @@ def test_the_web_attaches_to_apaches_controller_and_changes_its_cluster(apache: 
 
 
 def test_several_acls_of_apaches_quorum_are_deleted_by_rest_and_on_the_page(apache: LiveWeb) -> None:
-    assert not test_authorizer.listed(apache)
-    test_authorizer.test_named_acls_are_deleted_in_one_call_with_a_result_for_each(apache)
-    test_authorizer.test_selected_acls_are_deleted_from_the_page_after_a_preview(apache)
-    assert not test_authorizer.listed(apache)
+    assert not listed(apache)
+    test_acl_changes.test_named_acls_are_deleted_in_one_call_with_a_result_for_each(apache)
+    test_acl_changes.test_selected_acls_are_deleted_from_the_page_after_a_preview(apache)
+    assert not listed(apache)

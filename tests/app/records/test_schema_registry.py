@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from app.records.avro import AvroError, AvroSchema
 from app.records.contents import Content, Decoder
-from app.records.schema_registry import RegistrySettings, SchemaRegistry
+from app.records.schema_registry import RegistrySettings, SchemaError, SchemaRegistry
 from kraft_core.clients.consumer.clipping_decoder import ClippedRecord
 from kraft_core.clients.consumer.consumer_record import ConsumerRecord
 from kraft_core.clients.consumer.uniform_records import Raw
@@ -175,6 +175,15 @@ def test_json_schema_and_a_login(registry: Registry) -> None:
     assert (content.kind, json.loads(content.text)) == ("JSON Schema", {"a": 1})
     (refused,) = shown(SchemaRegistry(RegistrySettings(registry.url)), record(framed(5, b'{"a":1}')))
     assert refused.note == "the schema registry answers with HTTP 401"
+
+
+def test_a_registry_is_asked_before_it_is_kept(registry: Registry) -> None:
+    registry.answers["/schemas/types"] = ["AVRO", "PROTOBUF"]
+    asyncio.run(SchemaRegistry(RegistrySettings(registry.url)).check())
+    for answer, said in (({"schema": "x"}, "what answers is no schema registry"), (None, "has no /schemas/types")):
+        registry.answers["/schemas/types"] = answer
+        with pytest.raises(SchemaError, match=said):
+            asyncio.run(SchemaRegistry(RegistrySettings(registry.url)).check())
 
 
 def test_a_registry_that_is_down_costs_a_label_and_the_bytes_are_shown(registry: Registry) -> None:

@@ -96,8 +96,9 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
     ("PATCH", f"{C}/features"): ("", {"data": [{"feature_name": "metadata.version", "level": 30}]}, 200),
     ("POST", f"{C}/quorum/voters"): ("", {"voter_id": 9, "directory_id": "nBQDfFT6Q2WVyEPPkqGzPg"}, 400),
     ("DELETE", f"{C}/quorum/voters/{{voter_id}}/{{directory_id}}"): ("", None, 404),
-    ("POST", f"{C}/acls"): ("", _ACL, 400),  # SECURITY_DISABLED; with an authorizer in test_authorizer
+    ("POST", f"{C}/acls"): ("", _ACL, 400),  # SECURITY_DISABLED; with an authorizer in test_acl_changes
     ("POST", f"{C}/acls:batch"): ("", {"data": [_ACL]}, 400),
+    ("POST", f"{C}/acls:import"): ("", {"data": [_ACL]}, 400),
     ("POST", f"{C}/acls:application"): (
         "",
         {"preset": "producer", "principal": "User:dry", "write_topics": ["dry"]},
@@ -123,6 +124,11 @@ CHANGES: dict[Operation, tuple[str, dict[str, Any] | None, int]] = {
         409,
     ),
     ("POST", f"{C}/topics/{{topic_name}}/records"): ("", {"value": {"type": "JSON", "data": {"n": 1}}}, 200),
+    ("POST", f"{C}/topics/{{topic_name}}/records:batch"): (
+        "",
+        {"entries": [{"id": "1", "value": {"type": "JSON", "data": {"n": 1}}}]},
+        207,
+    ),
     ("POST", f"{C}/reports:run"): ("", None, 200),
     ("POST", f"{C}/reports/{{report_id}}:cancel"): ("", None, 404),
     ("POST", f"{C}/plans"): ("", {"reassignment": _PLAN}, 200),
@@ -208,7 +214,7 @@ def key_of(operation: Operation) -> Operation:
     return (method, "/v3/tokens/{token}") if path == "/v3/tokens/{name}" else operation
 
 
-def state(web: LiveWeb) -> tuple[object, ...]:
+def state(web: LiveWeb) -> list[object]:
     """Return everything that a change can alter: the image without its offset, and all rows without times of use."""
     image: MetadataImage = web.services.cluster.image
     parts = [
@@ -222,7 +228,7 @@ def state(web: LiveWeb) -> tuple[object, ...]:
             for name in tables
         ]
 
-    return repr(parts), web.call(web.services.database.read(rows))
+    return [repr(parts), *web.call(web.services.database.read(rows))]
 
 
 def _kept(row: Any) -> dict[str, Any]:

@@ -64,6 +64,7 @@ READS = [
     ("/broker-configs", ClusterConfigDataList),
     ("/topics", TopicDataList),
     ("/topics/-/configs?page_size=40", TopicConfigDataList),
+    ("/topics/never-created/default-configs", TopicConfigDataList),
     ("/topics/-/partitions?page_size=100", PartitionDataList),
     ("/topics/-/partitions/-/reassignment", ReassignmentDataList),
     (f"/topics/{TOPIC}", TopicData),
@@ -146,6 +147,14 @@ def test_a_config_has_a_type_documentation_and_sources(web: LiveWeb) -> None:
     assert (config["value"], config["source"], config["type"]) == ("compact", "DYNAMIC_TOPIC_CONFIG", "LIST")
     assert config["documentation"]
     assert config["synonyms"][0] == {"name": "cleanup.policy", "value": "compact", "source": "DYNAMIC_TOPIC_CONFIG"}
+
+
+def test_default_configs_are_those_of_a_topic_that_sets_none(web: LiveWeb) -> None:
+    listed = web.client.get(f"{web.cluster}/topics/{TOPIC}/default-configs").json()["data"]
+    (policy,) = [each for each in listed if each["name"] == "cleanup.policy"]
+    assert (policy["value"], policy["is_default"], policy["topic_name"]) == ("delete", True, TOPIC)
+    refused = web.client.get(f"{web.cluster}/topics/a%20name/default-configs")
+    assert (refused.status_code, "a name" in refused.text) == (400, True), refused.text
 
 
 def test_all_pages_together_contain_every_item_once(web: LiveWeb) -> None:

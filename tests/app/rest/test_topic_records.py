@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.rest.schemas.topic_records import PartitionWithOffsetsData, ProducedData, RecordDataList
+from app.rest.schemas.topic_records import PartitionWithOffsetsData, ProducedBatchData, ProducedData, RecordDataList
 from tests.app.live import CombinedNode, LiveWeb
 from tests.app.messages import create, write
 
@@ -66,6 +66,38 @@ def test_a_record_is_written_and_read_with_all_its_parts(web: LiveWeb, topic: st
             "is_truncated": False,
         }
     ]
+
+
+def test_each_entry_of_a_batch_is_among_the_successes_or_the_failures(web: LiveWeb, topic: str) -> None:
+    address = f"{web.cluster}/topics/{topic}/records:batch"
+
+    def entry(name: str, **rest: object) -> dict[str, object]:
+        return {"id": name, "partition_id": 0, "value": {"type": "STRING", "data": name}, **rest}
+
+    entries = [entry("a"), entry("b", partition_id=7), entry("c", value={"type": "BINARY", "data": "%"}), entry("d")]
+    before = web.client.get(f"{web.cluster}/topics/{topic}/partitions/0/offset").json()["latest_offset"]
+    dry = web.client.post(f"{address}?validate_only=true", json={"entries": entries})
+    done = web.client.post(address, json={"entries": entries})
+    assert (dry.status_code, done.status_code) == (207, 207), done.text
+    lists = ProducedBatchData.model_validate_json(done.content)
+    assert [(each.id, each.offset, each.partition_id) for each in lists.successes] == [
+        ("a", before, 0),
+        ("d", before + 1, 0),
+    ]
+    assert [(each.id, each.error_code) for each in lists.failures] == [("b", 40403), ("c", 422)]
+    planned = dry.json()
+    assert planned["validated"] is True
+    assert [(each["id"], each["offset"]) for each in planned["successes"]] == [("a", None), ("d", None)]
+    for wrong, named in (
+        ([], "entries"),
+        ([entry("a"), entry("a")], "not distinct: a"),
+        ([entry("a b")], "/entries/0/id"),
+        ([entry("x" * 81)], "/entries/0/id"),
+        ([{**entry("a"), "id": 1}], "/entries/0/id"),
+        ([entry("a", partition=1)], "/entries/0/partition"),
+    ):
+        refused = web.client.post(address, json={"entries": wrong})
+        assert (refused.status_code in {400, 422}, named in refused.text) == (True, True), refused.text
 
 
 def test_several_records_have_an_answer_each_and_keep_their_order(web: LiveWeb, topic: str) -> None:

@@ -127,15 +127,22 @@ def test_sessions_are_listed_and_ended_one_by_one_and_all_others(web: LiveWeb) -
     ids = re.findall(r"/account/sessions/(\d+)/end", shown)
     assert len(ids) == 4
     other = login(web, "theo")
-    assert post(other, f"/account/sessions/{ids[0]}/end").status_code == 422, "somebody else's"
+    for confirmed in ("", "yes"):
+        refused = post(other, f"/account/sessions/{ids[0]}/end", confirmed=confirmed)
+        assert refused.status_code == 422, "somebody else's"
+    asked = post(marked, f"/account/sessions/{ids[0]}/end")
+    assert ("from 127.0.0.1" in asked.text, "/v3/users/" in asked.text) == (True, False), "REST is for administrators"
     assert sum(map(is_in, clients)) == 4
-    assert post(marked, f"/account/sessions/{ids[0]}/end").status_code == 303
+    assert confirm(marked, asked).headers["location"] == "/account"
     assert sum(map(is_in, clients)) == 3
-    assert post(marked, "/account/end-other-sessions").status_code == 303
+    asked = post(marked, "/account/end-other-sessions")
+    assert asked.text.count("from 127.0.0.1") == 3
+    assert sum(map(is_in, clients)) == 3
+    assert confirm(marked, asked).headers["location"] == "/account"
     assert [sum(map(is_in, clients)), is_in(marked), is_in(other)] == [0, True, True]
 
 
-def test_an_admin_ends_a_users_sessions_by_page_and_by_rest(web: LiveWeb) -> None:
+def test_an_admin_sees_and_ends_sessions_by_page_and_by_rest(web: LiveWeb) -> None:
     add_user(web, "una")
     add_user(web, "vic", "admin")
     browser = web.http()
@@ -143,11 +150,25 @@ def test_an_admin_ends_a_users_sessions_by_page_and_by_rest(web: LiveWeb) -> Non
     first, second = login(web, "una"), login(web, "una", client=browser)
     listed = web.client.get("/v3/users/una/sessions").json()["data"]
     assert len(listed) == 2
-    assert {"created_at", "last_seen_at", "source", "user_agent"} <= set(listed[0])
+    assert {"created_at", "last_seen_at", "ends_at", "source", "user_agent"} <= set(listed[0])
     assert "A <browser>" in {each["user_agent"] for each in listed}
     assert web.client.delete(f"/v3/users/una/sessions/{listed[1]['id']}").status_code == 204
     assert sum(map(is_in, (first, second))) == 1
     admin = login(web, "vic")
+    again = web.http()
+    again.headers["User-Agent"] = "A <browser>"
+    third = login(web, "una", client=again)
+    everybody, of_una = (admin.get(f"/access/sessions{query}", headers=FORM).text for query in ("", "?user=una"))
+    assert ("A &lt;browser&gt;" in everybody, "this session" in everybody) == (True, True), "the administrator's own"
+    found = dict(re.findall(r'data-key="(\d+)".*\n.*/access/users/(\w+)/sessions/', of_una))
+    assert (len(found), set(found.values())) == (2, {"una"})
+    newest = next(iter(found))
+    asked = post(admin, f"/access/users/una/sessions/{newest}/end")
+    assert ("A &lt;browser&gt; from 127.0.0.1" in asked.text, is_in(third)) == (True, True)
+    assert post(admin, f"/access/users/vic/sessions/{newest}/end", confirmed="yes").status_code == 422, "una's"
+    assert confirm(admin, asked).headers["location"] == "/access/sessions"
+    assert (is_in(third), sum(map(is_in, (first, second)))) == (False, 1)
+    assert admin.get("/access/sessions?user=nobody-at-all", headers=FORM).status_code == 422
     shown = post(admin, "/access/users/una/end-sessions")
     assert shown.status_code == 200
     assert sum(map(is_in, (first, second))) == 1
@@ -155,6 +176,25 @@ def test_an_admin_ends_a_users_sessions_by_page_and_by_rest(web: LiveWeb) -> Non
     assert sum(map(is_in, (first, second))) == 0
     assert web.client.delete("/v3/users/una/sessions?validate_only=true").status_code == 200
     assert web.client.delete("/v3/users/nobody/sessions").status_code == 404
+
+
+def test_a_login_link_for_a_user_is_made_after_a_preview(web: LiveWeb) -> None:
+    add_user(web, "vera")
+    add_user(web, "vito", "admin")
+    admin = login(web, "vito")
+    earlier = web.client.post("/v3/users/vera/login-link").json()["url"].partition("token=")[2]
+    asked = post(admin, "/access/users/vera/login-link")
+    assert ("Earlier links of vera no longer log in" in asked.text, "link?token=" in asked.text) == (True, False)
+    made = confirm(admin, asked)
+    links = re.findall(r"/login/link\?token=([\w-]+)", made.text)
+    assert (made.status_code, len(links), earlier in links) == (200, 1, False)
+    statuses = []
+    for token in (earlier, links[0]):
+        client = web.http()
+        form = {"token": token, "csrf_token": csrf_of(client.get("/login", headers=FORM).text)}
+        statuses.append(client.post("/login/link", data=form, headers=FORM).status_code)
+    assert statuses == [401, 303]
+    assert post(admin, "/access/users/nobody-at-all/login-link").status_code == 422
 
 
 def confirm(client: httpx.Client, shown: httpx.Response) -> httpx.Response:

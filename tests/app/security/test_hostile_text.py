@@ -5,11 +5,12 @@ import logging
 import uuid
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
 
+from app.cluster.acls import filter_of, words_of
 from app.logs import JsonFormatter
 from kraft_core.clients.admin.configs import ConfigChange
 from kraft_core.configs.alter_config_op import AlterConfigOp
@@ -246,6 +247,32 @@ def test_the_page_of_a_principal_shows_names_as_text(rights: LiveWeb, payload: s
         assert [word for word in words if word == f"group {payload}"], "the resource of its ACL"
         assert [word for word in words if word == f"user {payload}"], "its quota"
     assert_harmless(admin.get("/rights/principal", params={"name": payload}, headers=FORM).text)
+
+
+@pytest.mark.parametrize("name", ["long" * 500, "line\r\nbreak\ttab", "\u202egnp.exe\u2069\u2066", "two  spaces "])
+def test_an_odd_name_leads_to_its_page_and_is_said_as_it_is(rights: LiveWeb, name: str) -> None:
+    admin, principal = login(rights, "xena"), f"User:{name}"
+    rights.call(rights.services.cluster.admin.acls.create([hostile_acl(name)]))
+    quota = rights.services.cluster.admin.quotas
+    rights.call(quota.alter((("user", name),), {"producer_byte_rate": 1.0}))
+    for path in ("/rights", "/rights/quotas"):
+        links = [
+            each.get("href") or "" for tag, each in Markup(admin.get(path, headers=FORM).text).elements if tag == "a"
+        ]
+        (link,) = {each for each in links if parse_qs(urlsplit(each).query).get("name") == [principal]}
+        page = Markup(admin.get(link, headers=FORM).text)
+        assert principal in page.words, "the principal of the ACL"
+        assert f"group {name}" in page.words
+    token = csrf_of(admin.get("/rights", headers=FORM).text)
+    form = {**words_of(hostile_acl(name)), "csrf_token": token}
+    preview = Markup(admin.post("/rights/acls/delete", data=form, headers=FORM).text)
+    escaped = name.encode("unicode_escape").decode()
+    said = f"ALLOW READ on group {escaped} (literal) to User:{escaped} from {escaped}"
+    assert said in preview.words, "a sentence is on one line, in one direction"
+    kept = {each.get("name"): each.get("value") for tag, each in preview.elements if tag == "input"}
+    assert (kept["principal"], kept["resource_name"]) == (principal, name)
+    rights.call(quota.alter((("user", name),), {"producer_byte_rate": None}))
+    rights.call(rights.services.cluster.admin.acls.delete(filter_of(hostile_acl(name))))
 
 
 @pytest.mark.parametrize(("number", "payload"), list(enumerate(PAYLOADS)))

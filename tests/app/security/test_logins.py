@@ -202,8 +202,9 @@ OWN = {
     "/language",
     "/theme",
     "/columns",
+    "/explorer/{operation}",
 }
-"""Changes that every role may make: they concern the caller."""
+"""Changes that every role may make: they concern the caller, or are requests to REST in the caller's name."""
 
 
 def changing_routes(web: LiveWeb) -> list[tuple[str, str]]:

@@ -154,6 +154,7 @@ def test_a_user_without_a_role_of_its_own_sets_one_up(plain: LiveWeb) -> None:
     add_user(plain, "nils", "none")
     client = login(plain, "nils")
     form = {"csrf_token": csrf_of(client.get("/account", headers=FORM).text), "present": PASSWORD, "code": "000000"}
+    form["confirmed"] = "yes"
     assert client.post("/account/second-factor/start", data=form, headers=FORM).status_code == 200
     for path in ("on", "codes", "off"):
         answer = client.post(f"/account/second-factor/{path}", data=form, headers=FORM)
@@ -199,15 +200,20 @@ def test_the_step_is_bound_to_user_time_and_password(plain: LiveWeb, clock: Cloc
 
 def test_a_code_turns_it_off_and_makes_new_recovery_codes(plain: LiveWeb, clock: Clock) -> None:
     client, secret, old = set_up(plain, clock, "yves")
-    assert post(client, "/account/second-factor/off", code="000000").status_code == 422
-    assert post(client, "/account/second-factor/codes", code="000000").status_code == 422
+    for path in ("/account/second-factor/off", "/account/second-factor/codes"):
+        shown = client.get("/account", headers=FORM).text
+        assert (f'action="{path}"' in shown, 'name="code"' in shown) == (True, False)
+        asked = post(client, path, code=clock.code(secret))
+        assert (asked.status_code, 'name="code"' in asked.text) == (200, True), "a preview, which asks for the code"
+        wrong = post(client, path, code="000000", confirmed="yes")
+        assert (wrong.status_code, 'name="code"' in wrong.text) == (422, True), "it can be entered again"
     assert post(client, "/account/second-factor/start", present=PASSWORD).status_code == 422, "on already"
     clock.forward()
-    renewed = post(client, "/account/second-factor/codes", code=clock.code(secret)).text
+    renewed = post(client, "/account/second-factor/codes", code=clock.code(secret), confirmed="yes").text
     new = re.findall(r"\b[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b", renewed)
     assert second_step(plain, "yves", old[0]).status_code == 401
     assert second_step(plain, "yves", new[0]).status_code == 303
-    assert post(client, "/account/second-factor/off", code=new[1]).status_code == 303
+    assert post(client, "/account/second-factor/off", code=new[1], confirmed="yes").status_code == 303
     assert login(plain, "yves").last.status_code == 303
 
 

@@ -144,6 +144,7 @@ async def test_commits_without_waiting_end_in_their_order(broker: str) -> None:
 
     async with KafkaConsumer({"bootstrap.servers": broker, "group.id": group}) as consumer:
         consumer.assign([key])
+        await consumer.commit({key: OffsetAndMetadata(0)})  # waits for a coordinator that still loads its group
         for offset in range(50):
             consumer.commit_async({key: OffsetAndMetadata(offset)}, committed)
         await consumer.commit({})
