@@ -91,7 +91,7 @@ def clients(*works: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def schedules(pair: Pair, patch: pytest.MonkeyPatch) -> Iterator[None]:
+def schedules(pair: Pair) -> Iterator[None]:
     """Let schedules be due one after another. At the end each has started one report."""
     names = [f"rolling-{number:02}" for number in range(SCHEDULES)]
     dues = {f"{number} 0 1 1 *": utc_now() + dt.timedelta(seconds=number / 3) for number in range(SCHEDULES)}
@@ -104,24 +104,25 @@ def schedules(pair: Pair, patch: pytest.MonkeyPatch) -> Iterator[None]:
     async def fail(_: ReportRunner, _run_id: int, *_source: object) -> None:
         raise JobFailedError("INTERNAL", "no report is computed here")
 
-    patch.setattr(ReportRunner, "_make", fail)
-    for module in (cron, scheduler):
-        patch.setattr(module, "cron_trigger", trigger)
-    database = pair.webs[0].services.database
-    for name, text in zip(names, dues, strict=True):
-        database.write_now(report_schedules.put_schedule, name, ScheduleSpec(cron=text), "ann")
-    yield
-    wanted = {f"schedule {name}": 1 for name in names}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReportRunner, "_make", fail)
+        for module in (cron, scheduler):
+            patch.setattr(module, "cron_trigger", trigger)
+        database = pair.webs[0].services.database
+        for name, text in zip(names, dues, strict=True):
+            database.write_now(report_schedules.put_schedule, name, ScheduleSpec(cron=text), "ann")
+        yield
+        wanted = {f"schedule {name}": 1 for name in names}
 
-    def started() -> dict[str, int]:
-        count = select(ReportRun.requested_by, func.count()).group_by(ReportRun.requested_by)
-        found = pair.webs[0].services.database.write_now(lambda session: session.execute(count).all())
-        return {by: runs for by, runs in found if by in wanted}
+        def started() -> dict[str, int]:
+            count = select(ReportRun.requested_by, func.count()).group_by(ReportRun.requested_by)
+            found = pair.webs[0].services.database.write_now(lambda session: session.execute(count).all())
+            return {by: runs for by, runs in found if by in wanted}
 
-    kafka.wait_until(lambda: len(started()) == SCHEDULES, 90, "each schedule has started a report", 0.1)
-    assert started() == wanted
-    for name in names:
-        assert pair.webs[0].client.delete(f"{pair.webs[0].cluster}/report-schedules/{name}").status_code == 204
+        kafka.wait_until(lambda: len(started()) == SCHEDULES, 90, "each schedule has started a report", 0.1)
+        assert started() == wanted
+        for name in names:
+            assert pair.webs[0].client.delete(f"{pair.webs[0].cluster}/report-schedules/{name}").status_code == 204
 
 
 @contextmanager
@@ -187,9 +188,7 @@ def open_page(pair: Pair, client: httpx.Client) -> Iterator[None]:
     assert len(statuses) > 1, "the stream ended with its process, and was opened again"
 
 
-def test_no_call_fails_while_one_process_after_the_other_is_restarted(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_call_fails_while_one_process_after_the_other_is_restarted(pair: Pair) -> None:
     web = pair.webs[0]
     add_user(web, "nora", "editor")
     topics = f"{web.cluster}/topics"
@@ -204,8 +203,6 @@ def test_no_call_fails_while_one_process_after_the_other_is_restarted(
 
         of_session, of_token, maker, watcher = client(), client(ADMIN_TOKEN), client(ADMIN_TOKEN), client(ADMIN_TOKEN)
         login(web, "nora", client=of_session)
-        of_page = client()
-        login(web, "nora", client=of_page)
         begun_at = web.client.get(topics).headers["X-Metadata-Offset"]
 
         def read_with_a_session() -> None:
@@ -244,9 +241,9 @@ def test_no_call_fails_while_one_process_after_the_other_is_restarted(
         watching = threading.Thread(target=watch, daemon=True)
         watching.start()
         with (
-            schedules(pair, monkeypatch),
+            schedules(pair),
             plan(pair),
-            open_page(pair, of_page),
+            open_page(pair, of_session),
             clients(read_with_a_session, read_with_a_token, log_in, make_a_topic),
         ):
             pair.restart(0)
