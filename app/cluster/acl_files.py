@@ -79,11 +79,13 @@ def checked_acl(given: Mapping[str, str]) -> StandardAcl:
         raise WrongAclError(phrase("%(names)s must be given.", names=", ".join(missing)))
     try:
         parse_principal(given["principal"])
+    except ValueError:
+        text = phrase("The principal must be TYPE:NAME, as in User:alice (was '%(name)s').", name=given["principal"])
+        raise WrongAclError(text) from None
+    try:
         return acl_of({**given, "host": given.get("host") or WILDCARD})
     except KafkaError as error:
         raise WrongAclError(error.message) from None
-    except ValueError as error:
-        raise WrongAclError(sentence_of(error)) from None
 
 
 def shown_acl(acl: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from app.actions.acls import ImportedAcl, planned_import
 from app.cluster.acl_files import ACLS_MAX, Wrong, read_acls
 from app.http.errors import FORM_REFUSED
 from app.pages.access_control import TITLE, acl_row
-from app.pages.confirm import ConfirmView, cluster_curl, preview_or_apply
+from app.pages.confirm import VALIDATED, ConfirmView, cluster_curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import REFUSALS, number, page_of, refusal, render
 from app.services import Admin, services_of
@@ -23,11 +23,12 @@ router = APIRouter(include_in_schema=False, prefix="/rights/import")
 
 @dataclass(frozen=True, slots=True)
 class ImportView:
-    """Model of acl_import.html. `wrong` is what is wrong with the text that was sent."""
+    """Model of acl_import.html. `wrong` is what is wrong with the text that was sent, `error` why it was refused."""
 
     text: str
     removes: bool
     wrong: Sequence[Wrong]
+    error: str = ""
     most: int = ACLS_MAX
 
 
@@ -59,14 +60,18 @@ async def import_acls(
     services, removes = services_of(request), bool(remove)
     actions, planned = services.actions.acls, planned_import(services.cluster.image, found.acls, remove_others=removes)
 
-    async def dry_run() -> None:
-        await actions.import_acls(caller, found.acls, remove_others=removes, validate_only=True)
+    try:
+        if not confirmed:
+            await actions.import_acls(caller, found.acls, remove_others=removes, validate_only=True)
+    except REFUSALS as refused:
+        error, status = refusal(refused)
+        return _form(request, ImportView(text, removes, (), error), status)
 
     async def apply() -> Flash:
         return _done(await actions.import_acls(caller, found.acls, remove_others=removes))
 
     view = _confirm_view(request, text, planned, removes=removes)
-    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, dry_run=dry_run, typed=typed)
+    return await preview_or_apply(request, view, confirmed=bool(confirmed), apply=apply, typed=typed)
 
 
 def _done(imported: Sequence[ImportedAcl]) -> Flash:
@@ -106,4 +111,5 @@ def _confirm_view(request: Request, text: str, planned: Sequence[ImportedAcl], *
         fields=[("text", text), ("remove", "yes" if removes else "")],
         type_name=str(gone) if gone else "",
         dangerous=bool(gone),
+        verdict=VALIDATED,
     )

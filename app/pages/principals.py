@@ -106,7 +106,8 @@ class KnownSettings:
         """Return what could make a refusal wrong."""
         found: list[str] = []
         if self.super_users is None:
-            found.append(phrase("If %(name)s is among the super.users, which no broker tells, it may.", name=principal))
+            text = phrase("No broker reports super.users; if %(name)s is one of them, it may.", name=principal)
+            found.append(text)
         if self.allow_everyone is None and if_everyone.rule == "DefaultAllow":
             text = phrase("No ACL names this resource; with allow.everyone.if.no.acl.found everybody may.")
             found.append(text)
@@ -195,5 +196,5 @@ def _wrong(asked: Mapping[str, str]) -> str:
 
 def _super_user_text(settings: KnownSettings, name: str) -> str:
     if settings.super_users is None:
-        return phrase("not known: no broker tells super.users")
+        return phrase("unknown, since no broker reports super.users")
     return phrase("yes") if name in settings.super_users else phrase("no")

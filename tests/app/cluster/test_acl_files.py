@@ -51,7 +51,7 @@ def test_each_form_of_an_acl_is_read_once(text: str) -> None:
         ("a,b\n1,2", 1, "The first line must name the columns: resource_type"),
         (f"{HEADER}\n{LINE}\n{LINE.replace('READ', 'FLY')}", 3, "FLY"),
         (f"\n\n{HEADER}\n\n{LINE.replace('READ', 'FLY')}", 5, "operation 'FLY' is not one of"),
-        (f"{HEADER}\n{LINE.replace('User:alice', 'alice')}", 2, "principalType:principalName"),
+        (f"{HEADER}\n{LINE.replace('User:alice', 'alice')}", 2, "must be TYPE:NAME, as in User:alice (was 'alice')."),
         (f"{HEADER}\nTOPIC,,LITERAL", 2, "resource_name, principal, operation, permission must be given."),
         (json.dumps([ROW, {**ROW, "principal": None}]), 2, "principal must be given."),
         (json.dumps([ROW, {**ROW, "resource_name": "\ud800"}]), 2, "This is not valid JSON."),

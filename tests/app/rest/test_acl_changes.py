@@ -309,6 +309,12 @@ def test_downloaded_acls_are_imported_again_and_others_deleted_if_wanted(web: Li
     assert shown is not None
     assert f"1 to add, {len(before) + 1} exist already, 0 to delete." in shown.get_text()
     assert "Line 2: " in sent(text="principal,permission,operation,resource,pattern_type,host\nx,x,x,x,x,x").get_text()
+    refused = sent(text=json.dumps([{**ACL, "resource_type": "CLUSTER"}]), remove="yes")
+    alert, kept = refused.select_one("[role=alert]"), refused.select_one("textarea")
+    assert alert is not None
+    assert "kafka-cluster" in alert.get_text(), "the controllers' rules"
+    assert kept is not None
+    assert "CLUSTER" in kept.get_text()
     assert sent(remove="yes").select_one("input[name=typed]") is not None
     assert "Nothing has changed." in sent(remove="yes", confirmed="yes", typed="7").get_text()
     assert other in listed(web)
@@ -356,7 +362,7 @@ def test_acls_are_imported_by_rest_with_a_result_for_each(web: LiveWeb) -> None:
     assert imported(data=[kept], remove_others=False).deleted_count == 0
     for entry, said in (
         ({"operation": "FLY"}, "/data/1 operation 'FLY' is not one of"),
-        ({"principal": "nobody"}, "/data/1 expected a string in format principalType:principalName but got nobody"),
+        ({"principal": "nobody"}, "/data/1 The principal must be TYPE:NAME, as in User:alice (was 'nobody')."),
         ({"resource_name": ""}, "/data/1 resource_name must be given."),
     ):
         refused = web.client.post(url, json={"data": [ACL, {**ACL, **entry}], "remove_others": True})
