@@ -78,7 +78,8 @@ def root_of(request: Request) -> str:
 
 def base_url_of(request: Request) -> str:
     """Return scheme and host as users see them. The guard has checked the host."""
-    return services_of(request).settings.public_url or str(request.base_url).rstrip("/")
+    scope = request.scope
+    return services_of(request).settings.public_url or f"{scope['scheme']}://{request.headers['host']}"
 
 
 def api_url_of(request: Request) -> str:
@@ -283,7 +284,12 @@ def _may(request: Request, role_of: Callable[[Settings], Role | None]) -> bool:
     return visitor is not None and role is not None and role_here(request) >= role and visitor.has_scope("records")
 
 
-ServicesDep = Annotated[Services, Depends(services_of)]
+async def _services(request: Request) -> Services:
+    """Return what `services_of` does. FastAPI would run a plain function on a thread."""
+    return services_of(request)
+
+
+ServicesDep = Annotated[Services, Depends(_services)]
 Reader = Annotated[Caller, Depends(Requires(Role.VIEWER, "read"))]
 Anyone = Annotated[Caller, Depends(Requires(Role.NONE, "read"))]
 Owner = Annotated[Caller, Depends(Requires(Role.ADMIN, "admin", own=True))]

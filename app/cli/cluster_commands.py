@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli import completion
 from app.cli.options import (
     ClusterOption,
     CommandConfig,
@@ -26,17 +27,17 @@ groups = typer.Typer(
     help="Show consumer groups with their lag, reset their offsets, delete them.", no_args_is_help=True
 )
 
-TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC…")]
+TopicNames = Annotated[list[str], typer.Argument(metavar="TOPIC…", autocompletion=completion.topics)]
 ConfigPairs = Annotated[
     list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A topic config. May be repeated.")
 ]
-TopicEntity = Annotated[str | None, typer.Option("--topic", help="A topic.")]
+TopicEntity = Annotated[str | None, typer.Option("--topic", help="A topic.", autocompletion=completion.topics)]
 BrokerEntity = Annotated[int | None, typer.Option("--broker", min=0, help="A broker by id.")]
 BrokerDefaults = Annotated[bool, typer.Option("--broker-defaults", help="The dynamic defaults of all brokers.")]
 LoggerEntity = Annotated[int | None, typer.Option("--broker-logger", min=0, help="The log levels of a broker.")]
-GroupEntity = Annotated[str | None, typer.Option("--group", help="A group.")]
+GroupEntity = Annotated[str | None, typer.Option("--group", help="A group.", autocompletion=completion.groups)]
 ClientMetricsEntity = Annotated[str | None, typer.Option("--client-metrics", help="A subscription to client metrics.")]
-GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP…")]
+GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP…", autocompletion=completion.groups)]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -69,7 +70,10 @@ def topics_list(
 
 @topics.command("describe")
 def topics_describe(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC…]", help="Default: all but internal.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC…]", help="Default: all but internal.", autocompletion=completion.topics),
+    ] = None,
     *,
     bootstrap: ClusterOption = None,
     command_config: CommandConfig = None,
@@ -297,7 +301,10 @@ def groups_list(
 
 @groups.command("describe")
 def groups_describe(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[GROUP…]", help="Default: all.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GROUP…]", help="Default: all.", autocompletion=completion.groups),
+    ] = None,
     *,
     bootstrap: ClusterOption = None,
     members: Annotated[bool, typer.Option("--members", help="Show members and what is assigned to them.")] = False,
@@ -320,7 +327,7 @@ def groups_describe(
 
 @groups.command("reset")
 def groups_reset(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=completion.groups)],
     *,
     bootstrap: ClusterOption = None,
     topic: Annotated[

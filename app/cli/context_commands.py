@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from app.cli import completion
 from app.cli.options import JsonOption
 
 context = typer.Typer(
     help="Keep the addresses and tokens of installations, for commands that use their REST API.", no_args_is_help=True
 )
 ContextName = Annotated[str, typer.Argument(metavar="NAME")]
+KnownContext = Annotated[str, typer.Argument(metavar="NAME", autocompletion=completion.contexts)]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -61,7 +63,7 @@ def context_list(*, as_json: JsonOption = False) -> None:
 
 
 @context.command("use")
-def context_use(name: ContextName) -> None:
+def context_use(name: KnownContext) -> None:
     """Make a context the current one."""
     from conclave.contexts import load_contexts, save_contexts
 
@@ -72,7 +74,7 @@ def context_use(name: ContextName) -> None:
 
 
 @context.command("delete")
-def context_delete(name: ContextName) -> None:
+def context_delete(name: KnownContext) -> None:
     """Delete a context with its token. The token itself stays valid until it expires or is revoked."""
     from conclave.contexts import load_contexts, save_contexts
 

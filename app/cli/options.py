@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from app.cli import completion
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CommandConfig = Annotated[
     Path | None,
@@ -35,5 +37,10 @@ TokenOption = Annotated[
     typer.Option(help="API token; default: that of the context, else CONCLAVE_ADMIN_TOKEN in the environment."),
 ]
 ContextOption = Annotated[
-    str | None, typer.Option("--context", help="A context by name; default: the current one (conclave context use).")
+    str | None,
+    typer.Option(
+        "--context",
+        help="A context by name; default: the current one (conclave context use).",
+        autocompletion=completion.contexts,
+    ),
 ]

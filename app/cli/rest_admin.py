@@ -10,6 +10,7 @@ from uuid import UUID
 from app.cli.rest_configs import alter_configs, described_configs
 from app.cli.rest_errors import each_of, refusal
 from app.cli.rest_groups import RestGroups
+from conclave.client.async_client import AsyncClient
 from conclave.client.models import ConfigToCreate, PartitionData, TopicData, TopicToDelete
 from kraft_core.clients.admin.admin_call import Results
 from kraft_core.clients.admin.cluster import ClusterDescription
@@ -32,15 +33,20 @@ SINGLY_MAX: Final = 20
 
 
 class RestAdmin(RestGroups):
-    """Admin operations over REST."""
+    """Admin operations over REST, for one command."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        super().__init__(client)
+        self._listed: dict[str, TopicData] = {}
 
     # -- topics
 
     async def list_topics(self, *, list_internal: bool = False) -> dict[str, TopicListing]:
-        """Return the topics by name."""
+        """Return the topics by name. They are kept for the description of many topics, which is about these."""
+        self._listed = {each.topic_name: each async for each in self.client.list_topics()}
         return {
             each.topic_name: TopicListing(each.topic_name, uuid_from_text(each.topic_id), each.is_internal)
-            async for each in self.client.list_topics()
+            for each in self._listed.values()
             if list_internal or not each.is_internal
         }
 
@@ -49,7 +55,9 @@ class RestAdmin(RestGroups):
         names = sorted(set(topics))
         if len(names) <= SINGLY_MAX:
             return await each_of(names, self._described)
-        listed = {each.topic_name: each async for each in self.client.list_topics()}
+        if not self._listed.keys() >= set(names):
+            await self.list_topics()
+        listed = self._listed
         partitions: dict[str, list[PartitionData]] = {}
         async for each in self.client.list_all_partitions():
             partitions.setdefault(each.topic_name, []).append(each)

@@ -36,24 +36,27 @@ def chosen_address(url: str | None, token: str | None, context: str | None) -> t
 class WebProcess:
     """A web process and a token for it. `offset` is the metadata offset that its last answer reflects."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         """Raise WebError for an address that is none."""
         self._base = url.rstrip("/")
         if not self._base.startswith(("http://", "https://")):
             raise WebError(f"{url}: it must begin with http:// or https://")
         self._bearer = token
+        self._timeout_seconds = timeout_seconds
         self._cluster = ""
         self.offset: int | None = None
 
     @classmethod
-    def chosen(cls, url: str | None, token: str | None, context: str | None) -> "WebProcess":
+    def chosen(
+        cls, url: str | None, token: str | None, context: str | None, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> "WebProcess":
         """Return the web process of a command's options.
 
         Without `url` it is that of the named context, else of the current one, else DEFAULT_URL. A context's token is
         sent to its own address only; without one the token is the environment's CONCLAVE_ADMIN_TOKEN. Raises WebError,
         ContextError, and typer.BadParameter for a URL beside the name of a context.
         """
-        return cls(*chosen_address(url, token, context))
+        return cls(*chosen_address(url, token, context), timeout_seconds)
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Request `path` below the cluster, and return the JSON. Raises WebError."""
@@ -94,7 +97,7 @@ class WebProcess:
             headers["Content-Type"] = "application/json"
         request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310  # checked above
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310  # see above
+            with urllib.request.urlopen(request, timeout=self._timeout_seconds) as answer:  # noqa: S310  # see above
                 text, offset = answer.read(), answer.headers.get("X-Metadata-Offset")
                 self.offset = None if offset is None else int(offset)
                 return json.loads(text) if text else None

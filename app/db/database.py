@@ -7,7 +7,9 @@ see outage.
 """
 
 import asyncio
+import contextlib
 import copy
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,6 +102,7 @@ class Database:
         self.outage = OutageWatch(self._probe)
         self._reading = self.engine.execution_options(writes=False)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
+        self._observing: sqlite3.Connection | None = None
 
     def of_cluster(self, key: str) -> "Database":
         """Return this database as the parts of one cluster see it: of tables that are OfCluster, only its own rows.
@@ -127,6 +130,23 @@ class Database:
         return await self._on_thread(
             True, lambda: self._run(self.engine, lambda session: work(session, *args, **kwargs), keep=False)
         )
+
+    def version(self) -> int | None:
+        """Return a number that differs after each commit of any process, None if only a read can tell.
+
+        Takes microseconds and waits for nothing, so it may run on the event loop. PostgreSQL has no such number.
+        """
+        path = self.engine.url.database
+        if self.engine.dialect.name != "sqlite" or path in {None, "", ":memory:"} or self.outage.trouble is not None:
+            return None
+        with contextlib.suppress(sqlite3.Error):  # the read that follows reports it
+            if self._observing is None:
+                self._observing = sqlite3.connect(
+                    f"{Path(str(path)).absolute().as_uri()}?mode=ro", timeout=0, uri=True, check_same_thread=False
+                )
+            (found,) = self._observing.execute("PRAGMA data_version").fetchone()
+            return int(found)
+        return None
 
     def write_now(self, work: Callable[Concatenate[OrmSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` as `write` does, on this thread. For the CLI and the start of the process."""
@@ -200,4 +220,6 @@ class Database:
     def close(self) -> None:
         """Wait for running work and close all connections."""
         self._threads.shutdown(wait=True)
+        if self._observing is not None:
+            self._observing.close()
         self.engine.dispose()

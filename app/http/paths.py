@@ -6,6 +6,7 @@ Ids of groups, their members and transactions may have any characters, also `/`,
 decoding, the path would be another one. Their routes decode the segment themselves.
 """
 
+import re
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -15,6 +16,8 @@ API: Final = "/v3"
 PREFIX: Final = "/kafka"
 _GROUPS: Final = "consumer-groups"
 _WITH_IDS: Final = frozenset({_GROUPS, "transactions"})
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+"""Segments that stay as they are, such as the names of topics: most of them, so they are recognised fast."""
 _PREFIX_LENGTH: Final = 5  # of ["", "v3", "clusters", CLUSTER, "consumer-groups"]
 
 
@@ -57,6 +60,8 @@ def routed_path(raw_path: str) -> str | None:
 
 def segment_of(text: str) -> str:
     """Return an id as one path segment. Clients resolve `.` and `..`, so that these are encoded too."""
+    if _PLAIN.fullmatch(text):
+        return text
     return quote(text, safe=":-") if text not in {".", ".."} else text.replace(".", "%2E")
 
 

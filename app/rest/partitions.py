@@ -43,26 +43,28 @@ OUTCOMES: dict[int | str, dict[str, Any]] = {
 
 def partition_data(view: View, topic: str, index: int, partition: PartitionRegistration) -> dict[str, Any]:
     """Return one partition. Epochs, ISR and ELR are additions to REST v3."""
-    path = ("topics", topic, "partitions", index)
+    url = view.url("topics", topic, "partitions", index)
     leader = partition.leader
-    return view.resource(
-        "KafkaPartition",
-        path,
-        (("topic", topic), ("partition", index)),
-        topic_name=topic,
-        partition_id=index,
-        leader=view.related(*path, "replicas", leader) if leader >= 0 else None,
-        replicas=view.related(*path, "replicas"),
-        reassignment=view.related(*path, "reassignment"),
-        leader_id=leader if leader >= 0 else None,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        replica_ids=list(partition.replicas),
-        in_sync_replica_ids=list(partition.isr),
-        eligible_leader_replica_ids=list(partition.elr),
-        offline_replica_ids=[each for each in partition.replicas if not view.image.is_replica_online(partition, each)],
-        is_recovering=bool(partition.leader_recovery_state),
-    )
+    return {
+        "kind": "KafkaPartition",
+        "metadata": {"self": url, "resource_name": view.crn(("topic", topic), ("partition", index))},
+        "cluster_id": view.cluster_id,
+        "topic_name": topic,
+        "partition_id": index,
+        "leader": {"related": f"{url}/replicas/{leader}"} if leader >= 0 else None,
+        "replicas": {"related": f"{url}/replicas"},
+        "reassignment": {"related": f"{url}/reassignment"},
+        "leader_id": leader if leader >= 0 else None,
+        "leader_epoch": partition.leader_epoch,
+        "partition_epoch": partition.partition_epoch,
+        "replica_ids": list(partition.replicas),
+        "in_sync_replica_ids": list(partition.isr),
+        "eligible_leader_replica_ids": list(partition.elr),
+        "offline_replica_ids": [
+            each for each in partition.replicas if not view.image.is_replica_online(partition, each)
+        ],
+        "is_recovering": bool(partition.leader_recovery_state),
+    }
 
 
 def replica_data(
@@ -134,7 +136,8 @@ async def list_all_partitions(view: ViewDep, page: PageDep, _caller: Reader) -> 
     page.check_after(str, int)
     after: tuple[str, int] = ("", -1) if page.after is None else tuple(page.after)
     topics = view.image.topics
-    names = sorted(topics.by_name)
+    is_newest = view.image is view.cluster.image  # whose names are sorted already
+    names = [row.name for row in view.cluster.topic_table.rows] if is_newest else sorted(topics.by_name)
     found: list[tuple[str, int, PartitionRegistration]] = []
     for name in names[bisect_left(names, after[0]) :]:
         partitions = topics.by_id[topics.by_name[name]].sorted_partitions()

@@ -44,21 +44,22 @@ def topic_data(view: View, topic: TopicImage) -> dict[str, Any]:
 
 
 def _topic_data(view: View, name: str, topic_id: str, partitions: int, replication_factor: int) -> dict[str, Any]:
-    path = ("topics", name)
-    return view.resource(
-        "KafkaTopic",
-        path,
-        (("topic", name),),
-        topic_name=name,
-        topic_id=topic_id,
-        is_internal=name in INTERNAL_TOPICS,
-        replication_factor=replication_factor,
-        partitions_count=partitions,
-        partitions=view.related(*path, "partitions"),
-        configs=view.related(*path, "configs"),
-        partition_reassignments=view.related(*path, "partitions", "-", "reassignment"),
-        authorized_operations=[],
-    )
+    """Return one topic. A list has thousands, so the addresses of a topic are made from one."""
+    url = view.url("topics", name)
+    return {
+        "kind": "KafkaTopic",
+        "metadata": {"self": url, "resource_name": view.crn(("topic", name))},
+        "cluster_id": view.cluster_id,
+        "topic_name": name,
+        "topic_id": topic_id,
+        "is_internal": name in INTERNAL_TOPICS,
+        "replication_factor": replication_factor,
+        "partitions_count": partitions,
+        "partitions": {"related": f"{url}/partitions"},
+        "configs": {"related": f"{url}/configs"},
+        "partition_reassignments": {"related": f"{url}/partitions/-/reassignment"},
+        "authorized_operations": [],
+    }
 
 
 def _refuse_operations(name: str, is_wanted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -24,7 +25,7 @@ MinOffset = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """One image, with its cluster id and offset: an answer never mixes two states."""
 
@@ -34,10 +35,14 @@ class View:
     offset: int
     base_url: str
 
+    @cached_property
+    def root_url(self) -> str:
+        """The address of the cluster."""
+        return f"{self.base_url}/v3/clusters/{quote(self.cluster_id)}"
+
     def url(self, *parts: str | int) -> str:
         """Return the address of a resource of this cluster. Parts are percent-encoded."""
-        path = "/".join(segment_of(str(part)) for part in parts)
-        return f"{self.base_url}/v3/clusters/{quote(self.cluster_id)}{'/' if path else ''}{path}"
+        return "/".join((self.root_url, *(segment_of(str(part)) for part in parts)))
 
     def crn(self, *parts: tuple[str, str | int]) -> str:
         """Return Confluent's resource name, `crn:///kafka=C/topic=T`. A component without an id is its name alone."""

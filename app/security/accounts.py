@@ -171,8 +171,11 @@ def open_session(
 
 def principal_of_session(
     session: OrmSession, token: str, now: dt.datetime, idle: dt.timedelta
-) -> tuple[Principal, bool] | None:
-    """Return the caller of a session, and whether its last-seen time is due for an update; None when it has ended."""
+) -> tuple[Principal, dt.datetime] | None:
+    """Return the caller of a session, None when it has ended, and until when that holds without a look.
+
+    A time that has come means that the last-seen time is due for an update.
+    """
     found = session.scalars(select(Session).where(Session.id_digest == digest(token))).one_or_none()
     if found is None or not found.user.is_active:
         return None
@@ -181,7 +184,7 @@ def principal_of_session(
     user = found.user
     own_role, grants = Role.of(user.role), grants_of(user)
     principal = Principal(kind="user", id=user.id, name=user.name, own_role=own_role, grants=grants, session_id=token)
-    return principal, found.last_seen_at + LAST_SEEN_STEP <= now
+    return principal, min(found.expires_at, found.last_seen_at + min(idle, LAST_SEEN_STEP))
 
 
 def grants_of(user: User) -> tuple[Grant, ...]:

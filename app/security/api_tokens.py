@@ -195,25 +195,27 @@ def revoke_token(session: OrmSession, name: str, now: dt.datetime) -> ApiToken:
     return found
 
 
-def principal_of_token(session: OrmSession, text: str, now: dt.datetime) -> tuple[Principal, bool] | None:
-    """Return the caller of a token, and whether its last-used time is due for an update; None when it is invalid."""
+def principal_of_token(session: OrmSession, text: str, now: dt.datetime) -> tuple[Principal, dt.datetime] | None:
+    """Return the caller of a token, None when it is invalid, and until when that holds without a look.
+
+    A time that has come means that the last-used time is due for an update.
+    """
     found = session.scalars(select(ApiToken).where(ApiToken.token_digest == digest(text))).one_or_none()
-    principal = None if found is None else _principal(session, found, now)
-    if found is None or principal is None:
+    rights = None if found is None else rights_of(session, found, now)
+    if found is None or rights is None:
         return None
-    return principal, found.last_used_at is None or found.last_used_at + LAST_SEEN_STEP <= now
+    noted_until = now if found.last_used_at is None else found.last_used_at + LAST_SEEN_STEP
+    return _principal(found, rights), noted_until if rights.ends_at is None else min(noted_until, rights.ends_at)
 
 
 def principal_of_token_id(session: OrmSession, token_id: int, now: dt.datetime) -> Principal | None:
     """Return the caller of a token by its number, None when it is invalid."""
     found = session.get(ApiToken, token_id)
-    return None if found is None else _principal(session, found, now)
+    rights = None if found is None else rights_of(session, found, now)
+    return None if found is None or rights is None else _principal(found, rights)
 
 
-def _principal(session: OrmSession, token: ApiToken, now: dt.datetime) -> Principal | None:
-    rights = rights_of(session, token, now)
-    if rights is None:
-        return None
+def _principal(token: ApiToken, rights: Rights) -> Principal:
     return Principal(
         kind="token", id=token.id, name=token.name, own_role=rights.role, grants=rights.grants, scopes=rights.scopes
     )

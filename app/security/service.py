@@ -21,6 +21,7 @@ from app.http.errors import TooManyRequestsError, UnauthorizedError, Unavailable
 from app.security import accounts, api_tokens
 from app.security.forwarded import network_of
 from app.security.kept_forms import KeptForms
+from app.security.known_callers import KnownCallers
 from app.security.passwords import PasswordChecks, check_new_password
 from app.security.rate_limit import RateLimit
 from app.security.recorder import Recorder, RequestInfo
@@ -63,6 +64,7 @@ class Security(Recorder):
         self._checks_waiting = 0
         self.streams = Streams(self.present)
         self.kept_forms = KeptForms(database, self._clock)
+        self._callers = KnownCallers(database)
         self._key = b""
 
     @property
@@ -106,11 +108,11 @@ class Security(Recorder):
     async def principal_of_session(self, session_id: str) -> Principal | None:
         """Return the caller of a session, None when it is unknown or has ended."""
         now = self._clock()
-        found = await self._database.read(accounts.principal_of_session, session_id, now, self._idle)
+        found = await self._callers.find(session_id, now, accounts.principal_of_session, session_id, now, self._idle)
         if found is None:
             return None
-        principal, stale = found
-        if stale:
+        principal, until = found
+        if until <= now:
             with contextlib.suppress(DatabaseUnavailableError):  # while only writes fail, readers stay logged in
                 await self._database.write(accounts.touch_session, session_id, now)
         return principal
@@ -122,10 +124,10 @@ class Security(Recorder):
         many of them from one source. A valid token is accepted whatever else came from its source.
         """
         now = self._clock()
-        found = await self._database.read(api_tokens.principal_of_token, token, now)
+        found = await self._callers.find(token, now, api_tokens.principal_of_token, token, now)
         if found is not None and key in {None, found[0].name}:
-            principal, stale = found
-            if stale:
+            principal, until = found
+            if until <= now:
                 with contextlib.suppress(DatabaseUnavailableError):
                     await self._database.write(api_tokens.touch_token, token, now)
             return principal

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +94,31 @@ def test_a_token_goes_to_the_address_of_its_context_only(web: LiveWeb, commands:
     commands("context", "add", "here", "--url", web.url)
     assert "an API token is needed" in commands("reports", "list", "--url", "http://127.0.0.1:1").complaint
     assert commands("reports", "list", "--url", web.url, "--context", "here").code == 2
+
+
+def completed(line: str, shell: str = "bash") -> list[str]:
+    """Return what the shell offers for the last word of a line."""
+    words = line.split(" ")
+    environment = {
+        "_CONCLAVE_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    program = [str(Path(sys.executable).with_name("conclave"))]
+    run = subprocess.run(program, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+    assert run.stderr == ""
+    return run.stdout.split()
+
+
+def test_the_shell_completes_names(web: LiveWeb, commands: Commands) -> None:
+    for name in ("completed.a", "completed.b"):
+        assert web.client.post(f"{web.cluster}/topics", json={"topic_name": name}).status_code in {201, 400}
+    assert completed("conclave topics describe completed") == [], "no context and no token"
+    commands("context", "add", "here", "--url", web.url)
+    assert completed("conclave context use h") == ["here"]
+    for shell in ("bash", "fish"):
+        assert completed("conclave topics delete completed", shell) == ["completed.a", "completed.b"]
+    assert completed("conclave topics delete completed.a comp") == ["completed.b"]
+    assert completed("conclave configs describe --context here --topic completed.b") == ["completed.b"]

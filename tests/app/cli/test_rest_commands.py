@@ -22,8 +22,8 @@ ATTEMPTS = 3
 """Groups of other tests may change between the two commands."""
 TEXTS = re.compile(r'"message": "[^"]*"')
 """Texts that the server chooses."""
-SIZES = re.compile(r"\d{3,}\s*")
-"""Bytes of a directory and its disk, which the web process asks for every 10 s."""
+SIZES = re.compile(r"\b(?:0|\d{3,})\b\s*")
+"""Bytes of a directory, at first none, and its disk, which the web process asks for every 10 s."""
 
 
 @pytest.fixture(scope="module")
