@@ -4,18 +4,18 @@ import datetime as dt
 import itertools
 import json
 import secrets
-import shutil
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from apscheduler.triggers.base import BaseTrigger
+from apscheduler.triggers.combining import OrTrigger
+from apscheduler.triggers.date import DateTrigger
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
@@ -25,93 +25,26 @@ from app.cluster import elections, epoch_keeper
 from app.cluster.partitions import Outcome, Partition, PartitionAdmin
 from app.db.base import utc_now
 from app.db.models import ApiToken, LongElectionRecord, QuorumEpoch
+from app.reports import cron, scheduler
+from app.reports import schedules as report_schedules
+from app.reports.executor import plan_store
+from app.reports.models import ReportRun
+from app.reports.runner import JobFailedError, ReportRunner
+from app.reports.schedules import ScheduleSpec
 from app.security.caller_shares import LEASE_SECONDS, PARTS, agree
 from kraft_core.clients.admin.partitions import ElectionType
 from tests.app.db.servers import postgresql_server
-from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb, web_settings
+from tests.app.db.two_webs import ATTEMPTS_MAX, Pair, RetryingProxy
+from tests.app.live import ADMIN_TOKEN, Browser, CombinedNode, LiveWeb
 from tests.app.security.test_logins import FORM, add_user, login
 from tests.interop import kafka
 
 pytestmark = pytest.mark.postgresql
-ATTEMPTS_MAX = 3
-RETRY_S = 60.0
 END = "topic rolling-end: created"
+SCHEDULES = 9
 CONNECTIONS = 160
 STREAMS_MAX = CONNECTIONS // 4
 """Event streams of one caller at both processes together."""
-
-
-class RetryingProxy:
-    """Sends each request to one of the ports in turn, and to the next one if there is no answer or 503."""
-
-    def __init__(self, ports: list[int]) -> None:
-        self._turn = itertools.cycle(ports)
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, suppress(OSError):
-            request = b""
-            while b"\r\n\r\n" not in request:
-                if not (received := client.recv(65_536)):
-                    return
-                request += received
-            head, _, body = request.partition(b"\r\n\r\n")
-            lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
-            length = next((int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")), 0)
-            while len(body) < length:
-                body += client.recv(65_536)
-            self._forward(client, b"\r\n".join([*lines, b"Connection: close", b"", b""]) + body)
-
-    def _forward(self, client: socket.socket, request: bytes) -> None:
-        deadline = time.monotonic() + RETRY_S
-        while time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", next(self._turn))) as server:
-                server.sendall(request)
-                answer = server.recv(65_536)
-                if answer and not answer.startswith(b"HTTP/1.1 503"):
-                    while answer:
-                        client.sendall(answer)
-                        answer = server.recv(65_536)
-                    return
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-
-class Pair:
-    """Two web processes with one database and one session key."""
-
-    def __init__(self, folder: Path, bootstrap: str, url: str) -> None:
-        self.ports = kafka.free_ports(2)
-        self._settings = [
-            web_settings(folder / name, bootstrap, database_url=url, http_port=port, login_attempts_max=ATTEMPTS_MAX)
-            for name, port in zip(("one", "two"), self.ports, strict=True)
-        ]
-        first = LiveWeb(self._settings[0]).wait_ready()
-        self._settings[1].web_dir.mkdir(parents=True)
-        shutil.copy2(self._settings[0].web_dir / "session-key", self._settings[1].web_dir)
-        self.webs = [first, LiveWeb(self._settings[1]).wait_ready()]
-
-    def restart(self, number: int) -> None:
-        """Stop a process as SIGTERM does, start it again, and wait until it is ready."""
-        self.webs[number].stop()
-        self.webs[number] = LiveWeb(self._settings[number]).wait_ready()
-
-    def stop(self) -> None:
-        for web in self.webs:
-            web.stop()
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +52,8 @@ def pair(node: CombinedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with postgresql_server() as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.web.connections_allowed", lambda: CONNECTIONS)
         patch.setattr(epoch_keeper, "AGREE_SECONDS", 0.1)
+        patch.setattr(scheduler, "FOLLOW_SECONDS", 0.2)
+        patch.setattr(scheduler, "BUSY_SECONDS", 0.05)
         made = Pair(tmp_path_factory.mktemp("pair"), node.bootstrap, server.url)
         made.webs[0].wait_for_broker()
         yield made
@@ -153,6 +88,104 @@ def clients(*works: Callable[[], None]) -> Iterator[None]:
         for thread in threads:
             thread.join(120)
     assert not errors, errors
+
+
+@contextmanager
+def schedules(pair: Pair) -> Iterator[None]:
+    """Let schedules be due one after another. At the end each has started one report."""
+    names = [f"rolling-{number:02}" for number in range(SCHEDULES)]
+    dues = {f"{number} 0 1 1 *": utc_now() + dt.timedelta(seconds=number / 3) for number in range(SCHEDULES)}
+    real = cron.cron_trigger
+
+    def trigger(text: str, time_zone: str = "UTC") -> BaseTrigger:
+        found = real(text, time_zone)
+        return OrTrigger([DateTrigger(dues[text]), found]) if text in dues else found
+
+    async def fail(_: ReportRunner, _run_id: int, *_source: object) -> None:
+        raise JobFailedError("INTERNAL", "no report is computed here")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReportRunner, "_make", fail)
+        for module in (cron, scheduler):
+            patch.setattr(module, "cron_trigger", trigger)
+        database = pair.webs[0].services.database
+        for name, text in zip(names, dues, strict=True):
+            database.write_now(report_schedules.put_schedule, name, ScheduleSpec(cron=text), "ann")
+        yield
+        wanted = {f"schedule {name}": 1 for name in names}
+
+        def started() -> dict[str, int]:
+            count = select(ReportRun.requested_by, func.count()).group_by(ReportRun.requested_by)
+            found = pair.webs[0].services.database.write_now(lambda session: session.execute(count).all())
+            return {by: runs for by, runs in found if by in wanted}
+
+        kafka.wait_until(lambda: len(started()) == SCHEDULES, 90, "each schedule has started a report", 0.1)
+        assert started() == wanted
+        for name in names:
+            assert pair.webs[0].client.delete(f"{pair.webs[0].cluster}/report-schedules/{name}").status_code == 204
+
+
+@contextmanager
+def plan(pair: Pair) -> Iterator[None]:
+    """Let a process hold the lease of a plan. At the end the plan is continued by the process that has it then."""
+    web = pair.webs[0]
+    assert web.client.post(f"{web.cluster}/topics", json={"topic_name": "rolling.plan"}).status_code == 201
+    moves = {"version": 1, "partitions": [{"topic": "rolling.plan", "partition": 0, "replicas": [1]}]}
+    made = web.client.post(f"{web.cluster}/plans", json={"reassignment": moves})
+    assert made.status_code == 201, made.text
+    address, plan_id = urlsplit(made.headers["location"]).path, made.json()["plan_id"]
+    cluster_id = str(web.services.cluster.cluster_id)
+
+    def pause_at_once(session: Session) -> None:
+        for change in (plan_store.approve, plan_store.start, plan_store.pause):
+            change(session, cluster_id, plan_id, "ann")
+
+    def owner() -> str | None:
+        found = pair.webs[0].services.database.write_now(plan_store.get, cluster_id, plan_id)
+        return None if found is None else found.owner
+
+    web.services.database.write_now(pause_at_once)
+    kafka.wait_until(owner, 60, "a process has the plan", 0.05)
+    yield
+    web = pair.webs[0]
+    assert web.client.post(f"{address}:resume", json={}).status_code == 200
+    kafka.wait_until(lambda: web.client.get(address).json()["state"] == "done", 60, "the plan has ended", 0.1)
+    events = [each["event"] for each in web.client.get(f"{address}/events").json()["data"]]
+    assert "continued" in events, events
+    assert web.client.delete(f"{web.cluster}/topics/rolling.plan").status_code == 204
+
+
+@contextmanager
+def open_page(pair: Pair, client: httpx.Client) -> Iterator[None]:
+    """Keep the event stream of a page open, as a browser does. At the end it brings the newest state."""
+    offsets, statuses, wanted = list[int](), list[int](), threading.Event()
+
+    def browse() -> None:
+        while not wanted.is_set():
+            with (
+                suppress(httpx.RemoteProtocolError),
+                client.stream("GET", "/events", headers={"Accept": "text/event-stream"}) as stream,
+            ):
+                statuses.append(stream.status_code)
+                if stream.status_code != 200:
+                    return  # a browser does not connect again after such an answer
+                for line in stream.iter_lines():
+                    if line.startswith("data: {"):
+                        offsets.append(json.loads(line[6:])["offset"] or 0)
+                    if wanted.is_set():
+                        break
+
+    browsing = threading.Thread(target=browse, daemon=True)
+    browsing.start()
+    kafka.wait_until(lambda: offsets or statuses not in ([], [200]), 60, "the page has its first event", 0.02)
+    yield
+    web = pair.webs[0]
+    newest = int(web.client.get(f"{web.cluster}/topics").headers["X-Metadata-Offset"])
+    kafka.wait_until(lambda: offsets[-1] >= newest or not browsing.is_alive(), 60, "the page is current", 0.05)
+    wanted.set()
+    browsing.join(60)
+    assert set(statuses) == {200}
+    assert len(statuses) > 1, "the stream ended with its process, and was opened again"
 
 
 def test_no_call_fails_while_one_process_after_the_other_is_restarted(pair: Pair) -> None:
@@ -207,11 +240,17 @@ def test_no_call_fails_while_one_process_after_the_other_is_restarted(pair: Pair
 
         watching = threading.Thread(target=watch, daemon=True)
         watching.start()
-        with clients(read_with_a_session, read_with_a_token, log_in, make_a_topic):
+        with (
+            schedules(pair),
+            plan(pair),
+            open_page(pair, of_session),
+            clients(read_with_a_session, read_with_a_token, log_in, make_a_topic),
+        ):
             pair.restart(0)
             pair.restart(1)
         assert maker.post(topics, json={"topic_name": "rolling-end"}).status_code == 201
         watching.join(60)
+    assert_streams_are_limited(pair, "greedy-later")
     doomed = [{"topic_name": name} for name in (*made, "rolling-end")]
     deleted = pair.webs[0].client.post(f"{topics}:delete", json={"data": doomed[:1_000]})
     assert deleted.status_code < 300, "other tests use the node too"
@@ -248,16 +287,18 @@ def open_streams(webs: Iterable[LiveWeb], token: str, opened: ExitStack) -> list
     return statuses
 
 
-def test_a_caller_has_no_more_streams_at_two_processes_than_at_one(pair: Pair) -> None:
-    token = new_token(pair.webs[0], "greedy")
+def assert_streams_are_limited(pair: Pair, name: str) -> None:
+    token = new_token(pair.webs[0], name)
     with ExitStack() as opened:
-        assert (
-            open_streams(itertools.islice(itertools.cycle(pair.webs), STREAMS_MAX), token, opened)
-            == [200] * STREAMS_MAX
-        )
+        webs = itertools.islice(itertools.cycle(pair.webs), STREAMS_MAX)
+        assert open_streams(webs, token, opened) == [200] * STREAMS_MAX
         assert open_streams(pair.webs, token, opened) == [429] * 2
-        other = new_token(pair.webs[0], "modest")
+        other = new_token(pair.webs[0], f"not-{name}")
         assert open_streams(pair.webs, other, opened) == [200] * 2
+
+
+def test_a_caller_has_no_more_streams_at_two_processes_than_at_one(pair: Pair) -> None:
+    assert_streams_are_limited(pair, "greedy")
 
 
 def test_the_share_of_a_killed_process_returns_with_its_lease(pair: Pair) -> None:

@@ -69,8 +69,8 @@ def test_a_long_form_is_kept_over_the_login_and_then_shows_its_preview(web: Live
         "csrf_token": session_token(client),
     }
     assert LONG in page.get_text()
-    preview = client.post("/rights/acls", data=found, headers=FORM)
-    assert (preview.status_code, "Create ACL" in preview.text) == (200, True)
+    refused = client.post("/rights/acls", data=found, headers=FORM)
+    assert (refused.status_code, "SECURITY_DISABLED" in refused.text) == (400, True), "its action is asked"
     assert acls_of_form(web) == 0
 
 
