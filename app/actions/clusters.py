@@ -119,7 +119,7 @@ class ClusterActions:
         return tested, record
 
     async def remove(self, caller: Caller, key: str, *, validate_only: bool = False) -> None:
-        """Remove a cluster with its reports, schedules and plans from this process. Raises ClusterError."""
+        """Remove a cluster with its reports, schedules, plans and tokens from this process. Raises ClusterError."""
         if validate_only:
             await self._database.dry_run(_remove, key)
             return

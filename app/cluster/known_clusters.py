@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.config import REGISTRY_URL, ClusterColor
 from app.db.base import OfCluster, utc_now
-from app.db.models import AuditEvent, ClusterRecord
+from app.db.models import ApiToken, AuditEvent, ClusterRecord
 from app.http.cluster_paths import HOME, KEY
 from app.texts import joined, phrase
 from kraft_core.protocol.host_port import parse_host_port
@@ -183,9 +183,13 @@ def put_cluster(
 
 
 def remove_cluster(session: Session, key: str) -> None:
-    """Remove a cluster with its schedules, reports and plans; its audit events stay. Raises UnknownClusterError."""
+    """Remove a cluster with its schedules, reports and plans, and the tokens that are valid in it alone.
+
+    Its audit events stay. Raises UnknownClusterError.
+    """
     if not getattr(session.execute(delete(ClusterRecord).where(ClusterRecord.key == key)), "rowcount", 0):
         raise UnknownClusterError(key)
     for table in OfCluster.__subclasses__():
         if table is not AuditEvent:
             session.execute(delete(table).where(table.cluster == key))
+    session.execute(delete(ApiToken).where(ApiToken.cluster == key))

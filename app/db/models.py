@@ -91,7 +91,8 @@ class ApiToken(Base):
     """A token for programs, sent as Bearer or as Basic with its name. `hint` is its beginning, to distinguish tokens.
 
     `maker_id` is the user who created it, `parent_id` the token that did. It is valid only with its maker, and its
-    rights never exceed its maker's present rights. Only the token of the environment has neither.
+    rights never exceed its maker's present rights. Only the token of the environment has neither. With the key of a
+    `cluster` it is valid there only, and with a `topic_prefix` for its topics whose names start with it.
     """
 
     __tablename__ = "api_tokens"
@@ -106,6 +107,8 @@ class ApiToken(Base):
     hint: Mapped[str] = mapped_column(String(16))
     role: Mapped[str] = mapped_column(String(16))
     scopes: Mapped[list[str]] = mapped_column(JSON)
+    cluster: Mapped[str | None] = mapped_column(String(32))
+    topic_prefix: Mapped[str] = mapped_column(String(249), server_default="", default="")
     created_by: Mapped[Name]
     maker_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("api_tokens.id", ondelete="CASCADE"), index=True)

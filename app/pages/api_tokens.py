@@ -10,14 +10,18 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
+from app.clusters import clusters_of
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken
+from app.http.cluster_paths import HOME
 from app.pages.accounts import TITLE, active_tokens_of, preview_or_change, refused_on_page
 from app.pages.confirm import ConfirmView, curl
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render, whole_number
 from app.security.accounts import AccountError
-from app.security.roles import SCOPES
+from app.security.api_tokens import NewToken
+from app.security.grants import place_of
+from app.security.roles import SCOPES, Place
 from app.services import Owner, services_of
 from app.texts import phrase
 
@@ -28,10 +32,11 @@ router = APIRouter(include_in_schema=False, prefix="/access/tokens")
 class ApiTokensView:
     """Model of api_tokens.html and own_tokens.html, where `roles` are those that the user may give.
 
-    `secret` is shown on this page once. `refused` and `name` are of a refused form.
+    `clusters` are (key, name). `secret` is shown on this page once. `refused` and `name` are of a refused form.
     """
 
     tokens: Sequence[ApiToken]
+    clusters: Sequence[tuple[str, str]]
     roles: Sequence[str] = ROLES
     scopes: Sequence[str] = SCOPES
     secret: str = ""
@@ -40,10 +45,19 @@ class ApiTokensView:
     refused: str = ""
     name: str = ""
 
+    def cluster_name(self, key: str) -> str:
+        """Return the name of a cluster, its key if it is not known."""
+        return dict(self.clusters).get(key, key)
+
+
+def named_clusters(request: Request) -> list[tuple[str, str]]:
+    """Return the key and the name of each cluster."""
+    return [(each.key, each.settings.cluster_name) for each in clusters_of(request).all()]
+
 
 async def tokens_page(request: Request, status: int = 200, **more: str) -> Response:
     """Return the tab of API tokens; `more` are the fields of ApiTokensView with a default."""
-    view = ApiTokensView(await services_of(request).security.tokens(), **more)
+    view = ApiTokensView(await services_of(request).security.tokens(), named_clusters(request), **more)
     return render(request, "api_tokens.html", status, page=page_of(request, TITLE, "/access"), view=view)
 
 
@@ -73,24 +87,33 @@ async def add_token(
     role: Annotated[str, Form()] = "viewer",
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = "",
+    cluster: Annotated[str, Form()] = "",
+    topic_prefix: Annotated[str, Form()] = "",
 ) -> Response:
     """Create an API token and return the page with its secret."""
-    secret, label = await made_token(request, caller, name, role, scopes, days)
+    place = token_place(request, cluster, topic_prefix)
+    secret, label = await made_token(request, caller, name, role, scopes, days, place)
     return await tokens_page(request, secret=secret, secret_label=label)
 
 
+def token_place(request: Request, cluster: str, topic_prefix: str) -> Place | None:
+    """Return where a token from a form is to be valid, None for everywhere. Raises AccountError."""
+    key = None if not cluster else "" if cluster == HOME else cluster
+    return place_of(key, topic_prefix.strip(), [each.key for each in clusters_of(request).all()])
+
+
 async def made_token(
-    request: Request, caller: Caller, name: str, role: str, scopes: list[str] | None, days: str
+    request: Request,
+    caller: Caller,
+    name: str,
+    role: str,
+    scopes: list[str] | None,
+    days: str,
+    place: Place | None,
 ) -> tuple[str, str]:
     """Create a token from a form and return its secret, and the label to show with it. Raises AccountError."""
-    made, text = await services_of(request).security.add_token(
-        caller.principal,
-        name=name.strip(),
-        role=role,
-        scopes=scopes or [],
-        expires_at=_expiry_of(days),
-        info=caller.info,
-    )
+    wanted = NewToken(name=name.strip(), role=role, scopes=scopes or (), expires_at=_expiry_of(days), place=place)
+    made, text = await services_of(request).security.add_token(caller.principal, wanted, caller.info)
     return text, phrase("API token %(name)s.", name=made.name)
 
 

@@ -13,6 +13,7 @@ from app.db.models import ROLES
 from app.http.cluster_paths import HOME
 from app.http.errors import FORM_REFUSED
 from app.pages.accounts import TITLE
+from app.pages.api_tokens import named_clusters
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render
@@ -50,7 +51,7 @@ async def _page(request: Request, name: str, refused: str = "", given: Mapping[s
         user.role,
         user.issuer is not None,
         await services.grants.of(name),
-        [(each.key, each.settings.cluster_name) for each in clusters_of(request).all()],
+        named_clusters(request),
         refused=refused,
         given=given,
     )

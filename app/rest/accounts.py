@@ -30,6 +30,8 @@ from app.rest.schemas.accounts import (
 )
 from app.security import audit
 from app.security.accounts import OpenSession
+from app.security.api_tokens import NewToken
+from app.security.grants import place_of
 from app.security.roles import Grant, Role
 from app.services import Owner, ServicesDep, api_url_of, base_url_of
 
@@ -246,6 +248,8 @@ def _token(request: Request, token: ApiToken, text: str | None = None) -> dict[s
         "hint": token.hint,
         "role": token.role,
         "scopes": list(token.scopes),
+        "cluster": token.cluster,
+        "topic_prefix": token.topic_prefix,
         "created_by": token.created_by,
         "created_at": _at(token.created_at),
         "expires_at": _at(token.expires_at),
@@ -270,15 +274,10 @@ async def create_token(
     expires_at = None
     if body.expires_in_days is not None:
         expires_at = dt.datetime.now(dt.UTC) + dt.timedelta(days=body.expires_in_days)
-    token, text = await services.security.add_token(
-        caller.principal,
-        name=body.name,
-        role=body.role,
-        scopes=list(body.scopes),
-        expires_at=expires_at,
-        info=caller.info,
-        validate_only=validate_only,
-    )
+    keys = [each.key for each in clusters_of(request).all()]
+    place = place_of(body.cluster, body.topic_prefix, keys)
+    wanted = NewToken(name=body.name, role=body.role, scopes=body.scopes, expires_at=expires_at, place=place)
+    token, text = await services.security.add_token(caller.principal, wanted, caller.info, validate_only=validate_only)
     data = _token(request, token, None if validate_only else text)
     return created(data, validate_only=validate_only, headers=location_of(data))
 

@@ -3,6 +3,7 @@
 A token depends on its maker: a user, or another token whose own makers lead to a user or the environment. At each use
 it has the rights that it was given and that every maker above it has now. So a lower role takes effect at once, and
 with a user who is disabled or removed, or a token that is revoked or expired, all tokens made with it become invalid.
+A token may be limited to one cluster, or to its topics with a prefix; the tokens made with it are so too.
 """
 
 import datetime as dt
@@ -23,13 +24,24 @@ from app.security.accounts import (
     check_name,
     grants_of,
 )
-from app.security.roles import SCOPES, Grant, Principal, Role
+from app.security.roles import SCOPES, Grant, Place, Principal, Role
 from app.security.secrets import digest, new_token
 from app.security.text import plain_text
 from app.texts import phrase, sentence_of
 
 ENVIRONMENT_TOKEN: Final = "environment"  # noqa: S105 - the name of a token, not a token
 GENERATIONS_MAX: Final = 4  # tokens made by tokens: each generation costs one more read per request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """What a token is to be. Without scopes it has all of its role; without a place it is valid everywhere."""
+
+    name: str
+    role: str
+    scopes: Sequence[str] = ()
+    expires_at: dt.datetime | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +68,14 @@ def token_by_name(session: OrmSession, name: str) -> ApiToken | None:
 def rights_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Rights | None:
     """Return the present rights of a token, None when it or one of its makers is invalid."""
     role, scopes, ends_at = Role.ADMIN, frozenset(token.scopes), None
+    places: list[Place] = []
     above: ApiToken | None = token
     for makers in range(GENERATIONS_MAX + 1):
         if above is None or above.revoked_at is not None or (above.expires_at is not None and above.expires_at <= now):
             return None
         role = min(role, Role.of(above.role))
+        if above.cluster is not None:
+            places.append(Place(above.cluster, above.topic_prefix))
         if above.scopes:
             scopes = scopes & frozenset(above.scopes) if scopes else frozenset(above.scopes)
             if not scopes:  # an empty set would mean all scopes
@@ -71,8 +86,11 @@ def rights_of(session: OrmSession, token: ApiToken, now: dt.datetime) -> Rights 
             maker = _roles_of_maker(session, above)
             if maker is None:
                 return None
+            own_role = min(role, maker[0])
             grants = tuple(replace(each, role=min(each.role, role)) for each in maker[1])
-            return Rights(min(role, maker[0]), grants, scopes, ends_at, makers)
+            for place in places:
+                own_role, grants = Role.NONE, place.narrowed(own_role, grants)
+            return Rights(own_role, grants, scopes, ends_at, makers)
         above = session.get(ApiToken, above.parent_id)
     return None
 
@@ -85,20 +103,12 @@ def _roles_of_maker(session: OrmSession, token: ApiToken) -> tuple[Role, tuple[G
     return None if maker is None or not maker.is_active else (Role.of(maker.role), grants_of(maker))
 
 
-def add_token(
-    session: OrmSession,
-    *,
-    name: str,
-    role: str,
-    scopes: Sequence[str],
-    maker: Principal,
-    now: dt.datetime,
-    expires_at: dt.datetime | None,
-) -> tuple[ApiToken, str]:
+def add_token(session: OrmSession, wanted: NewToken, maker: Principal, now: dt.datetime) -> tuple[ApiToken, str]:
     """Add a token and return it with its text, which is not stored. Raises AccountError.
 
     A token cannot have more than its maker: no higher role, no further scope and no later expiry.
     """
+    name, expires_at = wanted.name, wanted.expires_at
     check_name(name)
     if name == ENVIRONMENT_TOKEN:
         raise AccountError(
@@ -106,8 +116,8 @@ def add_token(
         )
     if token_by_name(session, name) is not None:
         raise AccountConflictError(phrase("A token '%(name)s' already exists.", name=name), "name")
-    wanted = _role(role)
-    unknown = sorted(set(scopes) - set(SCOPES))
+    role = _role(wanted.role)
+    unknown = sorted(set(wanted.scopes) - set(SCOPES))
     if unknown:
         raise AccountError(
             phrase("Unknown scope %(names)s; known: %(known)s.", names=", ".join(unknown), known=", ".join(SCOPES)),
@@ -115,14 +125,16 @@ def add_token(
         )
     if expires_at is not None and expires_at <= now:
         raise AccountError(phrase("The expiry is in the past."), "expires_at")
-    _check_not_beyond(session, maker, wanted, scopes, expires_at, now)
+    _check_not_beyond(session, maker, role, wanted.scopes, expires_at, now)
     text = new_token("cnc_")
     made = ApiToken(
         name=name,
         token_digest=digest(text),
         hint=text[:8],
-        role=wanted.text,
-        scopes=sorted(set(scopes)),
+        role=role.text,
+        scopes=sorted(set(wanted.scopes)),
+        cluster=None if wanted.place is None else wanted.place.cluster,
+        topic_prefix="" if wanted.place is None else wanted.place.topic_prefix,
         created_by=maker.audit_name,
         maker_id=maker.id if maker.kind == "user" else None,
         parent_id=maker.id if maker.kind == "token" else None,

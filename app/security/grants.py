@@ -14,7 +14,7 @@ from app.db.database import Database
 from app.db.models import RoleGrant
 from app.security.accounts import AccountConflictError, AccountError, UnknownAccountError, grants_of, known_user
 from app.security.recorder import RequestInfo
-from app.security.roles import Grant, Principal, Role
+from app.security.roles import Grant, Place, Principal, Role
 from app.security.service import Security, check_may_make_users
 from app.texts import joined, phrase
 
@@ -49,16 +49,7 @@ class RoleGrants:
         Raises AccountError.
         """
         check_may_make_users(principal)
-        if grant.cluster not in clusters:
-            known = joined(", ", sorted(each or "''" for each in clusters))
-            text = phrase("cluster '%(key)s' is not one of %(known)s.", key=grant.cluster[:60], known=known)
-            raise AccountError(text, "cluster")
-        if _PREFIX.fullmatch(grant.topic_prefix) is None:
-            text = phrase(
-                "'%(prefix)s' starts no topic name: letters, digits, '.', '_' and '-' are allowed.",
-                prefix=grant.topic_prefix[:80],
-            )
-            raise AccountError(text, "topic_prefix")
+        check_place(Place(grant.cluster, grant.topic_prefix), clusters)
         if grant.role is Role.NONE:
             raise AccountError(phrase("A grant needs a role: viewer, editor or admin."), "role")
         write = self._database.dry_run if validate_only else self._database.write
@@ -89,6 +80,31 @@ class RoleGrants:
     async def _record(self, principal: Principal, action: str, name: str, grant: Grant, info: RequestInfo) -> None:
         detail = {"cluster": grant.cluster, "topic_prefix": grant.topic_prefix, "role": grant.role.text}
         await self._security.record(principal.actor, action, f"user/{name}", "ok", info, detail=detail)
+
+
+def check_place(place: Place, clusters: Collection[str]) -> None:
+    """Raise AccountError for an unknown cluster, or for a prefix that no topic can have."""
+    if place.cluster not in clusters:
+        known = joined(", ", sorted(each or "''" for each in clusters))
+        text = phrase("cluster '%(key)s' is not one of %(known)s.", key=place.cluster[:60], known=known)
+        raise AccountError(text, "cluster")
+    if _PREFIX.fullmatch(place.topic_prefix) is None:
+        text = phrase(
+            "'%(prefix)s' starts no topic name: letters, digits, '.', '_' and '-' are allowed.",
+            prefix=place.topic_prefix[:80],
+        )
+        raise AccountError(text, "topic_prefix")
+
+
+def place_of(cluster: str | None, topic_prefix: str, clusters: Collection[str]) -> Place | None:
+    """Return where a token is to be valid, None for everywhere. Raises AccountError."""
+    if cluster is None:
+        if topic_prefix:
+            raise AccountError(phrase("A prefix of topics needs a cluster."), "topic_prefix")
+        return None
+    place = Place(cluster, topic_prefix)
+    check_place(place, clusters)
+    return place
 
 
 def _put(session: OrmSession, name: str, grant: Grant) -> tuple[Grant, ...]:

@@ -1,5 +1,6 @@
 """Authenticated callers, and what each role allows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, Literal
@@ -63,6 +64,24 @@ class Grant:
     topic_prefix: str
     role: Role
     from_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cluster by its key, or with a `topic_prefix` its topics whose names start with it."""
+
+    cluster: str
+    topic_prefix: str = ""
+
+    def narrowed(self, own_role: Role, grants: Sequence[Grant]) -> tuple[Grant, ...]:
+        """Return what a caller with this own role and these grants may do here, as grants."""
+        found = [Grant(self.cluster, self.topic_prefix, own_role)] if own_role is not Role.NONE else []
+        for each in grants:
+            if each.cluster == self.cluster:
+                longer, shorter = sorted((each.topic_prefix, self.topic_prefix), key=len, reverse=True)
+                if longer.startswith(shorter):
+                    found.append(replace(each, topic_prefix=longer))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import structlog
@@ -444,32 +445,19 @@ class Security(Recorder):
         return await self._database.read(api_tokens.tokens)
 
     async def add_token(
-        self,
-        principal: Principal,
-        *,
-        name: str,
-        role: str,
-        scopes: list[str],
-        expires_at: dt.datetime | None,
-        info: RequestInfo,
-        validate_only: bool = False,
+        self, principal: Principal, wanted: api_tokens.NewToken, info: RequestInfo, *, validate_only: bool = False
     ) -> tuple[ApiToken, str]:
         """Add an API token. Its text is returned only here. Raises AccountError."""
-        made, text = await self._write(
-            validate_only,
-            lambda session: api_tokens.add_token(
-                session,
-                name=name,
-                role=role,
-                scopes=scopes,
-                maker=principal,
-                now=self._clock(),
-                expires_at=expires_at,
-            ),
-        )
+        made, text = await self._write(validate_only, api_tokens.add_token, wanted, principal, self._clock())
         if not validate_only:
-            detail = {"role": role, "scopes": scopes, "expires_at": expires_at.isoformat() if expires_at else None}
-            await self.record(principal.actor, "token.create", f"token/{name}", "ok", info, detail=detail)
+            detail: dict[str, object] = {
+                "role": wanted.role,
+                "scopes": list(wanted.scopes),
+                "expires_at": wanted.expires_at.isoformat() if wanted.expires_at else None,
+            }
+            if wanted.place is not None:
+                detail |= asdict(wanted.place)
+            await self.record(principal.actor, "token.create", f"token/{wanted.name}", "ok", info, detail=detail)
         return made, text
 
     async def revoke_token(

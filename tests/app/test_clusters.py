@@ -216,11 +216,14 @@ def test_a_cluster_is_added_changed_and_removed_on_its_page(web: LiveWeb, tmp_pa
         form |= {"command_config": "", "schema_registry_url": ""}
         assert web.client.post("/clusters", data=form).status_code == 303
         assert web.app.state.clusters.get("third").cluster is not running
+        token = {"name": "of-third", "role": "viewer", "cluster": "third"}
+        assert web.client.post("/v3/tokens", json=token).status_code == 201
         refused = web.client.post("/clusters/third/remove", data={"confirmed": "yes", "typed": "else"})
         assert refused.status_code == 422
         gone = web.client.post("/clusters/third/remove", data={"confirmed": "yes", "typed": "third"})
         assert gone.status_code == 303
         assert web.client.get("/c/third/", headers={"Accept": "text/html"}).status_code == 404
+        assert "of-third" not in web.client.get("/v3/tokens").text, "else it would be valid in another cluster 'third'"
 
 
 def test_a_cluster_whose_report_runs_is_not_removed(both: LiveWeb) -> None:

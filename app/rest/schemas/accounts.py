@@ -31,11 +31,16 @@ class UpdateUserBody(ChangeBody):
 
 
 class CreateTokenBody(ChangeBody):
-    """A new API token. Without scopes the token has all rights of its role."""
+    """A new API token. Without scopes the token has all rights of its role.
+
+    With the key of a `cluster`, "" for that of the settings, it is valid there only; with a prefix for its topics.
+    """
 
     name: AccountName
     role: RoleName
     scopes: Annotated[tuple[str, ...], Field(max_length=20, strict=False)] = ()
+    cluster: str | None = Field(default=None, max_length=32)
+    topic_prefix: str = Field(default="", max_length=249, pattern=r"^[A-Za-z0-9._-]*$")
     expires_in_days: Annotated[int, Field(ge=1, le=3650)] | None = None
 
 
@@ -88,7 +93,10 @@ class GrantDataList(ListOf[GrantData], Validated):
 
 
 class TokenData(Validated):
-    """An API token. `token`, its secret, is only in the answer that created it."""
+    """An API token. `token`, its secret, is only in the answer that created it.
+
+    `cluster` is the key of the one in which it is valid, null for all.
+    """
 
     kind: Literal["ConclaveToken"]
     metadata: Metadata
@@ -96,6 +104,8 @@ class TokenData(Validated):
     hint: str
     role: str
     scopes: list[str]
+    cluster: str | None
+    topic_prefix: str
     created_by: str
     created_at: str
     expires_at: str | None

@@ -190,6 +190,8 @@ class AccountsMethods(Methods):
         name: str,
         role: Literal["viewer", "editor", "admin"],
         scopes: Sequence[str] | UnsetType = UNSET,
+        cluster: str | UnsetType | None = UNSET,
+        topic_prefix: str | UnsetType = UNSET,
         expires_in_days: int | UnsetType | None = UNSET,
         validate_only: bool = False,
     ) -> TokenData:
@@ -200,7 +202,14 @@ class AccountsMethods(Methods):
                 "/v3/tokens",
                 {200: TokenData, 201: TokenData},
                 query={"validate_only": validate_only},
-                body={"name": name, "role": role, "scopes": scopes, "expires_in_days": expires_in_days},
+                body={
+                    "name": name,
+                    "role": role,
+                    "scopes": scopes,
+                    "cluster": cluster,
+                    "topic_prefix": topic_prefix,
+                    "expires_in_days": expires_in_days,
+                },
             )
         )
 

@@ -90,7 +90,10 @@ class SessionDataList(Answer, frozen=True, kw_only=True):
 
 
 class TokenData(Answer, frozen=True, kw_only=True):
-    """An API token. `token`, its secret, is only in the answer that created it."""
+    """An API token. `token`, its secret, is only in the answer that created it.
+
+    `cluster` is the key of the one in which it is valid, null for all.
+    """
 
     validated: bool | None = None
     kind: str
@@ -99,6 +102,8 @@ class TokenData(Answer, frozen=True, kw_only=True):
     hint: str
     role: str
     scopes: list[str]
+    cluster: str | None
+    topic_prefix: str
     created_by: str
     created_at: str
     expires_at: str | None

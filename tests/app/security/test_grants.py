@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from app.pages import site
 from app.rest import api
-from app.security.roles import Grant, Principal, Role
+from app.security.roles import Grant, Place, Principal, Role
 from app.services import Requires
 from tests.app.live import CombinedNode, LiveWeb, combined_node
 from tests.app.security.test_logins import FORM, add_user, login, session_token
@@ -174,6 +174,50 @@ def test_a_token_has_what_its_maker_has_in_each_cluster(both: LiveWeb, second: C
     deleted = both.client.delete("/v3/users/maker-there/grants", params={"cluster": "granted"})
     assert deleted.status_code == 204
     assert program.get(there).status_code == 403
+
+
+def test_a_token_for_one_cluster_and_prefix_is_valid_there_alone(both: LiveWeb, second: CombinedNode) -> None:
+    there, here = f"/v3/clusters/{second.cluster_id}", both.cluster
+
+    def made(client: httpx.Client, **body: object) -> httpx.Client:
+        answer = client.post("/v3/tokens", json={"role": "admin", **body})
+        assert answer.status_code == 201, answer.text
+        return both.http(answer.json()["token"])
+
+    def status(program: httpx.Client, cluster: str, topic: str = "") -> int:
+        if not topic:
+            return program.get(f"{cluster}/topics").status_code
+        return program.post(f"{cluster}/topics?validate_only=true", json={"topic_name": topic}).status_code
+
+    whole = made(both.client, name="whole", cluster="granted")
+    part = made(both.client, name="part", cluster="granted", topic_prefix="pay.", role="editor")
+    assert [status(whole, there), status(whole, here)] == [200, 403]
+    assert [status(part, there), status(part, here)] == [200, 403]
+    assert [status(part, there, "pay.x"), status(part, there, "else")] == [200, 403]
+    assert [each["cluster_id"] for each in part.get("/v3/clusters").json()["data"]] == [second.cluster_id]
+    for path in ("/v3/users", "/v3/tokens", "/v3/audit"):
+        assert whole.get(path).status_code == 403, "what belongs to no cluster needs an own role"
+    listed = {each["name"]: (each["cluster"], each["topic_prefix"]) for each in both.client.get("/v3/tokens").json()["data"]}
+    assert (listed["whole"], listed["part"], listed["environment"]) == (("granted", ""), ("granted", "pay."), (None, ""))
+    page = {"name": "paged", "role": "viewer", "cluster": "default", "topic_prefix": "a"}
+    assert "cnc_" in both.client.post("/access/tokens", data=page).text
+    assert "<code>a…</code>" in both.client.get("/access/tokens").text
+    for wrong, said in (
+        ({"cluster": "gone"}, "cluster 'gone' is not one of"),
+        ({"topic_prefix": "pay."}, "A prefix of topics needs a cluster."),
+        ({"cluster": "granted", "topic_prefix": "a b"}, "topic_prefix"),
+    ):
+        answer = both.client.post("/v3/tokens", json={"name": "wrong", "role": "viewer", **wrong})
+        assert (answer.status_code, said in answer.text) == (422, True), answer.text
+
+
+def test_what_a_place_leaves_of_rights() -> None:
+    grants = (Grant("a", "pay.in.", Role.ADMIN), Grant("a", "p", Role.EDITOR), Grant("b", "", Role.ADMIN))
+    place = Place("a", "pay.")
+    assert place.narrowed(Role.NONE, grants) == (Grant("a", "pay.in.", Role.ADMIN), Grant("a", "pay.", Role.EDITOR))
+    assert place.narrowed(Role.VIEWER, grants[2:]) == (Grant("a", "pay.", Role.VIEWER),)
+    assert Place("a").narrowed(Role.NONE, (Grant("a", "x", Role.EDITOR),)) == (Grant("a", "x", Role.EDITOR),)
+    assert place.narrowed(Role.NONE, (Grant("a", "x", Role.EDITOR), Grant("b", "pay.", Role.EDITOR))) == ()
 
 
 def test_grants_are_given_and_taken_on_a_page(both: LiveWeb) -> None:
