@@ -163,7 +163,7 @@ def test_a_user_without_a_role_sees_the_granted_cluster_only(both: LiveWeb, seco
 
 def test_a_token_has_what_its_maker_has_in_each_cluster(both: LiveWeb, second: CombinedNode) -> None:
     client, token = user(both, "maker-there", "admin", ("granted", "", "admin"))
-    made = client.post("/v3/tokens", json={"name": "of-maker", "role": "editor"}, headers={"X-CSRF-Token": token})
+    made = client.post("/v3/tokens", json={"name": "of-maker-there", "role": "editor"}, headers={"X-CSRF-Token": token})
     program = both.http(made.json()["token"])
     there, here = f"/v3/clusters/{second.cluster_id}/topics", f"{both.cluster}/topics"
     body, dry = {"topic_name": "by-token"}, "?validate_only=true"
@@ -189,17 +189,23 @@ def test_a_token_for_one_cluster_and_prefix_is_valid_there_alone(both: LiveWeb, 
             return program.get(f"{cluster}/topics").status_code
         return program.post(f"{cluster}/topics?validate_only=true", json={"topic_name": topic}).status_code
 
-    whole = made(both.client, name="whole", cluster="granted")
-    part = made(both.client, name="part", cluster="granted", topic_prefix="pay.", role="editor")
+    whole = made(both.client, name="for-granted", cluster="granted")
+    part = made(both.client, name="for-granted-pay", cluster="granted", topic_prefix="pay.", role="editor")
     assert [status(whole, there), status(whole, here)] == [200, 403]
     assert [status(part, there), status(part, here)] == [200, 403]
     assert [status(part, there, "pay.x"), status(part, there, "else")] == [200, 403]
     assert [each["cluster_id"] for each in part.get("/v3/clusters").json()["data"]] == [second.cluster_id]
     for path in ("/v3/users", "/v3/tokens", "/v3/audit"):
         assert whole.get(path).status_code == 403, "what belongs to no cluster needs an own role"
-    listed = {each["name"]: (each["cluster"], each["topic_prefix"]) for each in both.client.get("/v3/tokens").json()["data"]}
-    assert (listed["whole"], listed["part"], listed["environment"]) == (("granted", ""), ("granted", "pay."), (None, ""))
-    page = {"name": "paged", "role": "viewer", "cluster": "default", "topic_prefix": "a"}
+    listed = {
+        each["name"]: (each["cluster"], each["topic_prefix"]) for each in both.client.get("/v3/tokens").json()["data"]
+    }
+    assert (listed["for-granted"], listed["for-granted-pay"], listed["environment"]) == (
+        ("granted", ""),
+        ("granted", "pay."),
+        (None, ""),
+    )
+    page = {"name": "for-default-a", "role": "viewer", "cluster": "default", "topic_prefix": "a"}
     assert "cnc_" in both.client.post("/access/tokens", data=page).text
     assert "<code>a…</code>" in both.client.get("/access/tokens").text
     for wrong, said in (
