@@ -84,6 +84,7 @@ def test_an_admin_sees_who_is_logged_in_and_ends_a_session(visitor: Page, compan
     visitor.goto("/login")
     visitor.get_by_role("link", name="Log in with single sign-on").click()
     visitor.get_by_role("button", name="Enter the company").click()
+    expect(visitor.get_by_role("button", name="Log out")).to_be_visible()
     visitor.goto("/access")
     visitor.get_by_role("row", name="paul").get_by_role("link", name="Sessions").click()
     expect(visitor.get_by_role("row", name="A browser of paul")).to_contain_text("password")
