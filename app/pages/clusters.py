@@ -258,7 +258,7 @@ async def remove_cluster(
         ],
         consequences=[
             phrase("Nothing changes on the cluster itself."),
-            phrase("Its reports, schedules and plans and the API tokens for it alone are deleted here. The audit log is kept."),
+            phrase("Its reports, schedules, plans and own API tokens are deleted here. The audit log is kept."),
         ],
         curl=curl(request, "DELETE", f"cluster-connections/{key}"),
         type_name=key,

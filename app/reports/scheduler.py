@@ -52,7 +52,7 @@ class ReportScheduler:
         if not await self._database.read(schedules.list_schedules):
             await self._database.write(schedules.put_schedule, NIGHTLY, ScheduleSpec(cron=NIGHTLY_CRON), "conclave")
         self._scheduler.start()
-        await self.follow()
+        self._catch_up(await self.follow(), utc_now())
         self._following = asyncio.create_task(self._follow_forever(), name="report-schedules")
 
     async def stop(self) -> None:
@@ -62,6 +62,12 @@ class ReportScheduler:
             await asyncio.gather(self._following, return_exceptions=True)
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
+
+    def _catch_up(self, enabled: list[ReportSchedule], now: dt.datetime) -> None:
+        """Run what was due shortly before this process started: one that has stopped may have waited with it."""
+        for each in enabled:
+            if each.changed_at < last_due(each.cron, each.time_zone, now) < now:
+                self._scheduler.add_job(self._due, args=(each.name, each.cron, each.time_zone))
 
     async def _follow_forever(self) -> None:
         while True:
@@ -105,19 +111,19 @@ class ReportScheduler:
     async def _due(self, name: str, cron: str, time_zone: str) -> None:
         """Run the report of a schedule if the table still has the schedule as it was when the job was added.
 
-        While another report runs, it waits, until it is too late.
+        While another report runs, or this process has no image yet, it waits, until it is too late.
         """
         planned_at = last_due(cron, time_zone, utc_now())
         while True:
             try:
                 run_id = await self._runner.start_run(schedules.create_due_run, name, cron, time_zone, planned_at)
                 log.info("report_due", schedule=name, run_id=run_id)
-            except store.ReportBusyError as busy:
+            except (store.ReportBusyError, NoImageError) as busy:
                 if utc_now() - planned_at < dt.timedelta(seconds=GRACE_SECONDS):
                     await asyncio.sleep(BUSY_SECONDS)
                     continue
                 log.warning("report_skipped", schedule=name, cause=str(busy))
-            except (NoImageError, NotDueError, store.AlreadyPlannedError) as skipped:
+            except (NotDueError, store.AlreadyPlannedError) as skipped:
                 log.warning("report_skipped", schedule=name, cause=str(skipped))
             except SQLAlchemyError:
                 log.warning("report_skipped", schedule=name, cause="the database is not available")

@@ -76,27 +76,27 @@ def test_an_admin_sees_which_roles_of_a_user_come_from_groups(visitor: Page, iss
 
 
 def test_an_admin_sees_who_is_logged_in_and_ends_a_session(visitor: Page, company: LiveWeb, issuer: Issuer) -> None:
-    add_user(company, "paul")
+    add_user(company, "walter")
     browser = company.http()
-    browser.headers["User-Agent"] = "A browser of paul"
-    log_in_by_password(company, "paul", client=browser)
+    browser.headers["User-Agent"] = "A browser of walter"
+    log_in_by_password(company, "walter", client=browser)
     issuer.logs_in("ann", "kafka-admins")
     visitor.goto("/login")
     visitor.get_by_role("link", name="Log in with single sign-on").click()
     visitor.get_by_role("button", name="Enter the company").click()
     expect(visitor.get_by_role("button", name="Log out")).to_be_visible()
     visitor.goto("/access")
-    visitor.get_by_role("row", name="paul").get_by_role("link", name="Sessions").click()
-    expect(visitor.get_by_role("row", name="A browser of paul")).to_contain_text("password")
+    visitor.get_by_role("row", name="walter").get_by_role("link", name="Sessions").click()
+    expect(visitor.get_by_role("row", name="A browser of walter")).to_contain_text("password")
     assert violations(visitor) == []
     visitor.get_by_role("link", name="Show those of all users").click()
     expect(visitor.get_by_text("this session")).to_be_visible()
-    visitor.get_by_role("row", name="A browser of paul").get_by_role("button").click()
-    expect(visitor.get_by_role("cell", name="A browser of paul from 127.0.0.1")).to_be_visible()
+    visitor.get_by_role("row", name="A browser of walter").get_by_role("button").click()
+    expect(visitor.get_by_role("cell", name="A browser of walter from 127.0.0.1")).to_be_visible()
     assert violations(visitor) == []
     visitor.get_by_role("button", name="End session").click()
     expect(visitor.get_by_role("status").filter(has_text="Session ended.")).to_be_visible()
-    expect(visitor.get_by_role("row", name="A browser of paul")).to_have_count(0)
+    expect(visitor.get_by_role("row", name="A browser of walter")).to_have_count(0)
     assert browser.get("/v3/clusters").status_code == 401
 
 
@@ -116,9 +116,9 @@ def test_a_user_sets_up_a_second_factor_and_logs_in_with_it(
 ) -> None:
     now = company.services.security.now()
     monkeypatch.setattr(company.services.security, "_clock", lambda: now)  # so that the code stays right
-    add_user(company, "paula")
+    add_user(company, "waltera")
     visitor.goto("/account")
-    visitor.get_by_label("Name").fill("paula")
+    visitor.get_by_label("Name").fill("waltera")
     visitor.get_by_label("Password").fill(PASSWORD)
     visitor.get_by_role("button", name="Log in").click()
     panel = visitor.locator("section.panel", has=visitor.get_by_role("heading", name="Second factor"))
@@ -138,7 +138,7 @@ def test_a_user_sets_up_a_second_factor_and_logs_in_with_it(
     visitor.goto("/account")
     assert violations(visitor) == []
     visitor.get_by_role("button", name="Log out").click()
-    visitor.get_by_label("Name").fill("paula")
+    visitor.get_by_label("Name").fill("waltera")
     visitor.get_by_label("Password").fill(PASSWORD)
     visitor.get_by_role("button", name="Log in").click()
     expect(visitor.get_by_label("Code")).to_be_focused()

@@ -6,17 +6,20 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from app.db.base import utc_now
 from app.db.database import Database
 from app.reports import leases, schedules, store
 from app.reports.cron import InvalidCronError, InvalidTimeZoneError, cron_trigger, next_dues
 from app.reports.job_process import ReportSettings
-from app.reports.models import ReportRun
+from app.reports.models import ReportRun, ReportSchedule
 from app.reports.scheduler import ReportScheduler
 from app.reports.schedules import NotDueError, ScheduleSpec
 from app.reports.topology import DEBOUNCE_SECONDS, FENCED_SECONDS, Sighting, Topology, TopologyWatch
 from app.reports.upkeep import Retention, delete_old_folders, delete_old_runs, read_status, run_ids
+from kraft_core.image.metadata_image import MetadataImage
 from tests.app.reports.clusters import CLUSTER_ID
 from tests.app.reports.test_leases import IdleRunner
 from tests.app.reports.test_report import three_racks
@@ -159,6 +162,35 @@ def test_a_due_schedule_waits_for_the_running_report(
         await idle.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_process_runs_at_its_start_what_another_has_left_waiting(
+    sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.reports.scheduler.BUSY_SECONDS", 0.01)
+    minute = (utc_now() - dt.timedelta(minutes=10)).minute
+    images = list[tuple[MetadataImage, str]]()
+
+    async def scenario() -> None:
+        idle = IdleRunner(sqlite, ReportSettings(folder=tmp_path), lambda: images[0] if images else None)
+        for name, hours in (("old", 2), ("new", 0)):
+            await sqlite.write(schedules.put_schedule, name, ScheduleSpec(cron=f"{minute} * * * *"), "ann")
+            changed = update(ReportSchedule).where(ReportSchedule.name == name)
+            moment = utc_now() - dt.timedelta(hours=hours)
+            await sqlite.write(Session.execute, changed.values(changed_at=moment))
+        for _ in range(2):  # the second process finds that the run was made
+            here = ReportScheduler(sqlite, idle, lambda: None)
+            await here.start()
+            await asyncio.sleep(0.05)
+            images.append((three_racks(), CLUSTER_ID))
+            while not await sqlite.read(store.list_runs):
+                await asyncio.sleep(0.01)
+            await idle.cancel(1, "ann")
+            await here.stop()
+        assert [run.requested_by for run in await sqlite.read(store.list_runs)] == ["schedule old"]
+        await idle.stop()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def ended(database: Database, *, days: float, state: str = "succeeded") -> int:
