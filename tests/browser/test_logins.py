@@ -116,9 +116,9 @@ def test_a_user_sets_up_a_second_factor_and_logs_in_with_it(
 ) -> None:
     now = company.services.security.now()
     monkeypatch.setattr(company.services.security, "_clock", lambda: now)  # so that the code stays right
-    add_user(company, "waltera")
+    add_user(company, "paula")
     visitor.goto("/account")
-    visitor.get_by_label("Name").fill("waltera")
+    visitor.get_by_label("Name").fill("paula")
     visitor.get_by_label("Password").fill(PASSWORD)
     visitor.get_by_role("button", name="Log in").click()
     panel = visitor.locator("section.panel", has=visitor.get_by_role("heading", name="Second factor"))
@@ -138,7 +138,7 @@ def test_a_user_sets_up_a_second_factor_and_logs_in_with_it(
     visitor.goto("/account")
     assert violations(visitor) == []
     visitor.get_by_role("button", name="Log out").click()
-    visitor.get_by_label("Name").fill("waltera")
+    visitor.get_by_label("Name").fill("paula")
     visitor.get_by_label("Password").fill(PASSWORD)
     visitor.get_by_role("button", name="Log in").click()
     expect(visitor.get_by_label("Code")).to_be_focused()
