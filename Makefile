@@ -5,8 +5,7 @@
 # make costs: the most expensive request of every API against a real node (ARGS: names of APIs).
 # make screenshots: the pictures of docs/images, of three controllers and three Apache brokers in Chromium.
 # make client: the methods and models of conclave.client again, from the routes of the web process.
-# make test: set up the rest, check and run every test, three files at a time, since they wait two fifths of their time (TESTS: some of
-#   them; WORKERS: 0 for one after the other;
+# make test: set up the rest, check and run every test, three files at a time (TESTS: some of them; WORKERS: 0 for one after the other;
 #   SEED: draws the order of the tests, the examples of properties and the order of sets, else the committed tree does,
 #   so that the same commit gets the same verdict).
 # make slow: the tests that are too long for every run.
