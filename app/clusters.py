@@ -43,6 +43,7 @@ from app.reports.topology import Sighting
 from app.reports.upkeep import ReportUpkeep, Retention
 from app.reports.webhooks import WebhookSettings
 from app.security.grants import RoleGrants
+from app.security.roles import Principal, Role
 from app.security.second_factors import SecondFactors
 from app.security.service import Security
 from app.services import Services
@@ -322,6 +323,14 @@ class Clusters:
         """Return the services of all clusters: that of the settings first, the others by name."""
         others = [services for _, services in self._others.values()]
         return [self.home, *sorted(others, key=lambda each: (each.settings.cluster_name, each.key))]
+
+    def seen_by(self, principal: Principal) -> list[Services]:
+        """Return the services of the clusters that a caller may see, in the order of `all`."""
+        return [each for each in self.all() if principal.role_in(each.key) >= Role.VIEWER]
+
+    def names(self, principal: Principal) -> dict[str, str]:
+        """Return the names of the clusters that a caller may see, by key."""
+        return {each.key: each.settings.cluster_name for each in self.seen_by(principal)}
 
     def get(self, key: str) -> Services | None:
         """Return the services of a cluster, None if there is none with this key."""

@@ -21,6 +21,11 @@ _ADDRESS: Final = re.compile(
 _HEADERS: Final = ("location", "hx-redirect", "hx-push-url")
 
 
+def key_of(name: str) -> str:
+    """Return the key of a cluster from the name that forms and settings use, which is HOME for that of the settings."""
+    return "" if name == HOME else name
+
+
 def cluster_key(scope: Scope) -> str | None:
     """Return the key in the path of a request, None if it has none. A percent-encoded key is not recognised."""
     if not scope["path"].startswith(PREFIX):

@@ -1,19 +1,20 @@
 """API tokens: creating one, whose secret is shown once, and revoking one."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
 from app.clusters import clusters_of
 from app.db.base import utc_now
 from app.db.models import ROLES, ApiToken
-from app.http.cluster_paths import HOME
+from app.http.cluster_paths import key_of
+from app.http.errors import FORM_REFUSED
 from app.pages.accounts import TITLE, active_tokens_of, preview_or_change, refused_on_page
 from app.pages.confirm import ConfirmView, curl
 from app.pages.flash import Flash
@@ -21,8 +22,8 @@ from app.pages.frame import page_of, render, whole_number
 from app.security.accounts import AccountError
 from app.security.api_tokens import NewToken
 from app.security.grants import place_of
-from app.security.roles import SCOPES, Place
-from app.services import Owner, services_of
+from app.security.roles import SCOPES
+from app.services import Owner, principal_of, services_of
 from app.texts import phrase
 
 router = APIRouter(include_in_schema=False, prefix="/access/tokens")
@@ -32,11 +33,11 @@ router = APIRouter(include_in_schema=False, prefix="/access/tokens")
 class ApiTokensView:
     """Model of api_tokens.html and own_tokens.html, where `roles` are those that the user may give.
 
-    `clusters` are (key, name). `secret` is shown on this page once. `refused` and `name` are of a refused form.
+    `clusters` are names by key. `secret` is shown on this page once. `refused` and `name` are of a refused form.
     """
 
     tokens: Sequence[ApiToken]
-    clusters: Sequence[tuple[str, str]]
+    clusters: Mapping[str, str]
     roles: Sequence[str] = ROLES
     scopes: Sequence[str] = SCOPES
     secret: str = ""
@@ -45,19 +46,41 @@ class ApiTokensView:
     refused: str = ""
     name: str = ""
 
-    def cluster_name(self, key: str) -> str:
-        """Return the name of a cluster, its key if it is not known."""
-        return dict(self.clusters).get(key, key)
+
+class TokenForm:
+    """What a token is to be, from a form."""
+
+    def __init__(
+        self,
+        name: Annotated[str, Form()] = "",
+        role: Annotated[str, Form()] = "viewer",
+        scopes: Annotated[list[str] | None, Form()] = None,
+        days: Annotated[str, Form()] = "",
+        cluster: Annotated[str, Form()] = "",
+        topic_prefix: Annotated[str, Form()] = "",
+    ) -> None:
+        self.name = name
+        self._role, self._scopes, self._days = role, scopes or (), days
+        self._cluster, self._topic_prefix = cluster, topic_prefix.strip()
+
+    def wanted(self, clusters: Collection[str]) -> NewToken:
+        """Return the token, valid in one of these clusters or in all. Raises AccountError."""
+        return NewToken(
+            name=self.name.strip(),
+            role=self._role,
+            scopes=self._scopes,
+            expires_at=_expiry_of(self._days),
+            place=place_of(key_of(self._cluster) if self._cluster else None, self._topic_prefix, clusters),
+        )
 
 
-def named_clusters(request: Request) -> list[tuple[str, str]]:
-    """Return the key and the name of each cluster."""
-    return [(each.key, each.settings.cluster_name) for each in clusters_of(request).all()]
+TokenFormDep = Annotated[TokenForm, Depends()]
 
 
 async def tokens_page(request: Request, status: int = 200, **more: str) -> Response:
     """Return the tab of API tokens; `more` are the fields of ApiTokensView with a default."""
-    view = ApiTokensView(await services_of(request).security.tokens(), named_clusters(request), **more)
+    names = clusters_of(request).names(principal_of(request))
+    view = ApiTokensView(await services_of(request).security.tokens(), names, **more)
     return render(request, "api_tokens.html", status, page=page_of(request, TITLE, "/access"), view=view)
 
 
@@ -79,40 +102,18 @@ def _expiry_of(days: str) -> dt.datetime | None:
 
 
 @router.post("")
-@refused_on_page(tokens_page, is_form=True)
-async def add_token(
-    request: Request,
-    caller: Owner,
-    name: Annotated[str, Form()] = "",
-    role: Annotated[str, Form()] = "viewer",
-    scopes: Annotated[list[str] | None, Form()] = None,
-    days: Annotated[str, Form()] = "",
-    cluster: Annotated[str, Form()] = "",
-    topic_prefix: Annotated[str, Form()] = "",
-) -> Response:
+async def add_token(request: Request, caller: Owner, form: TokenFormDep) -> Response:
     """Create an API token and return the page with its secret."""
-    place = token_place(request, cluster, topic_prefix)
-    secret, label = await made_token(request, caller, name, role, scopes, days, place)
+    try:
+        secret, label = await made_token(request, caller, form)
+    except AccountError as refused:
+        return await tokens_page(request, FORM_REFUSED, refused=refused.message, name=form.name)
     return await tokens_page(request, secret=secret, secret_label=label)
 
 
-def token_place(request: Request, cluster: str, topic_prefix: str) -> Place | None:
-    """Return where a token from a form is to be valid, None for everywhere. Raises AccountError."""
-    key = None if not cluster else "" if cluster == HOME else cluster
-    return place_of(key, topic_prefix.strip(), [each.key for each in clusters_of(request).all()])
-
-
-async def made_token(
-    request: Request,
-    caller: Caller,
-    name: str,
-    role: str,
-    scopes: list[str] | None,
-    days: str,
-    place: Place | None,
-) -> tuple[str, str]:
+async def made_token(request: Request, caller: Caller, form: TokenForm) -> tuple[str, str]:
     """Create a token from a form and return its secret, and the label to show with it. Raises AccountError."""
-    wanted = NewToken(name=name.strip(), role=role, scopes=scopes or (), expires_at=_expiry_of(days), place=place)
+    wanted = form.wanted(clusters_of(request).names(caller.principal))
     made, text = await services_of(request).security.add_token(caller.principal, wanted, caller.info)
     return text, phrase("API token %(name)s.", name=made.name)
 

@@ -111,7 +111,7 @@ class ClustersView:
 def _page(request: Request, given: Mapping[str, str], refused: str = "", *, is_change: bool = False) -> Response:
     user, found = principal_of(request), clusters_of(request)
     folder = found.home.settings.client_configs_dir
-    rows = [ClusterRow.of(each) for each in found.all() if user.role_in(each.key) >= Role.VIEWER]
+    rows = [ClusterRow.of(each) for each in found.seen_by(user)]
     if user.own_role >= Role.ADMIN:  # the reason names a path of the server
         rows += [ClusterRow.of_not_started(each) for each in found.not_started.values()]
     view = ClustersView(

@@ -324,8 +324,7 @@ def _other_clusters(request: Request, services: Services, user: Principal | None
     """Return the clusters beside that of the request that the user may see."""
     if user is None:
         return []
-    others = [each for each in clusters_of(request).all() if each.key != services.key]
-    return [each for each in others if user.role_in(each.key) >= Role.VIEWER]
+    return [each for each in clusters_of(request).seen_by(user) if each.key != services.key]
 
 
 def may(request: Request, role: Role) -> bool:

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from app.actions.audited import Caller
+from app.clusters import clusters_of
 from app.db.models import ApiToken
 from app.http.errors import FORM_REFUSED
-from app.pages.api_tokens import ApiTokensView, made_token, named_clusters, revocation_page, token_place
+from app.pages.api_tokens import ApiTokensView, TokenFormDep, made_token, revocation_page
 from app.pages.frame import page_of, render
 from app.pages.own_account import require_user
 from app.security.accounts import AccountError
@@ -27,7 +28,8 @@ async def _own_tokens(request: Request, caller: Caller) -> list[ApiToken]:
 
 async def _page(request: Request, caller: Caller, status: int = 200, **more: str) -> Response:
     roles = [role.text for role in Role if Role.NONE < role <= caller.principal.highest_role]
-    view = ApiTokensView(await _own_tokens(request, caller), named_clusters(request), roles, **more)
+    names = clusters_of(request).names(caller.principal)
+    view = ApiTokensView(await _own_tokens(request, caller), names, roles, **more)
     return render(request, "own_tokens.html", status, page=page_of(request, TITLE), view=view)
 
 
@@ -39,23 +41,13 @@ async def own_tokens(request: Request, caller: Anyone) -> Response:
 
 
 @router.post("")
-async def add_own_token(
-    request: Request,
-    caller: Anyone,
-    name: Annotated[str, Form()] = "",
-    role: Annotated[str, Form()] = "viewer",
-    scopes: Annotated[list[str] | None, Form()] = None,
-    days: Annotated[str, Form()] = "",
-    cluster: Annotated[str, Form()] = "",
-    topic_prefix: Annotated[str, Form()] = "",
-) -> Response:
+async def add_own_token(request: Request, caller: Anyone, form: TokenFormDep) -> Response:
     """Create a token of the user, with no more rights than the user has, and return the page with its secret."""
     require_user(caller)
     try:
-        place = token_place(request, cluster, topic_prefix)
-        secret, label = await made_token(request, caller, name, role, scopes, days, place)
+        secret, label = await made_token(request, caller, form)
     except AccountError as refused:
-        return await _page(request, caller, FORM_REFUSED, refused=refused.message, name=name)
+        return await _page(request, caller, FORM_REFUSED, refused=refused.message, name=form.name)
     return await _page(request, caller, secret=secret, secret_label=label)
 
 

@@ -10,16 +10,15 @@ from fastapi.responses import Response
 
 from app.clusters import clusters_of
 from app.db.models import ROLES
-from app.http.cluster_paths import HOME
+from app.http.cluster_paths import HOME, key_of
 from app.http.errors import FORM_REFUSED
 from app.pages.accounts import TITLE
-from app.pages.api_tokens import named_clusters
 from app.pages.confirm import ConfirmView, curl, preview_or_apply
 from app.pages.flash import Flash
 from app.pages.frame import page_of, render
 from app.security.accounts import AccountError
 from app.security.roles import Grant, Role
-from app.services import Owner, services_of
+from app.services import Owner, principal_of, services_of
 from app.texts import phrase, sentence_of
 
 router = APIRouter(include_in_schema=False, prefix="/access/users/{name}/grants")
@@ -27,20 +26,16 @@ router = APIRouter(include_in_schema=False, prefix="/access/users/{name}/grants"
 
 @dataclass(frozen=True, slots=True)
 class GrantsView:
-    """Model of user_grants.html. `clusters` are (key, name); `given` are the fields of a refused form."""
+    """Model of user_grants.html. `clusters` are names by key; `given` are the fields of a refused form."""
 
     name: str
     own_role: str
     is_at_issuer: bool
     grants: Sequence[Grant]
-    clusters: Sequence[tuple[str, str]]
+    clusters: Mapping[str, str]
     roles: Sequence[str] = ROLES
     refused: str = ""
     given: Mapping[str, str] | None = None
-
-    def cluster_name(self, key: str) -> str:
-        """Return the name of a cluster, its key if it is not known."""
-        return dict(self.clusters).get(key, key)
 
 
 async def _page(request: Request, name: str, refused: str = "", given: Mapping[str, str] | None = None) -> Response:
@@ -51,7 +46,7 @@ async def _page(request: Request, name: str, refused: str = "", given: Mapping[s
         user.role,
         user.issuer is not None,
         await services.grants.of(name),
-        named_clusters(request),
+        clusters_of(request).names(principal_of(request)),
         refused=refused,
         given=given,
     )
@@ -97,8 +92,8 @@ async def put_grant(
     """Preview a grant; with confirmed=yes give it."""
     services = services_of(request)
     given = {"cluster": cluster, "topic_prefix": topic_prefix.strip(), "role": role}
-    keys = [each.key for each in clusters_of(request).all()]
-    key = "" if cluster == HOME else cluster
+    keys = clusters_of(request).names(caller.principal)
+    key = key_of(cluster)
     try:
         grant = Grant(key, given["topic_prefix"], Role.of(role))
         await services.grants.put(caller.principal, name, grant, keys, caller.info, validate_only=True)
@@ -135,7 +130,7 @@ async def remove_grant(
 ) -> Response:
     """Preview that a grant is taken; with confirmed=yes take it."""
     services = services_of(request)
-    grant = Grant("" if cluster == HOME else cluster, topic_prefix, Role.VIEWER)
+    grant = Grant(key_of(cluster), topic_prefix, Role.VIEWER)
     try:
         await services.grants.remove(
             caller.principal, name, grant.cluster, topic_prefix, caller.info, validate_only=True

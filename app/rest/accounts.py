@@ -157,7 +157,7 @@ async def put_grant(
 ) -> Response:
     """Give a user a role in a cluster, beside the others. It replaces the one given before for the same prefix."""
     grant = Grant(body.cluster, body.topic_prefix, Role.of(body.role))
-    keys = [each.key for each in clusters_of(request).all()]
+    keys = clusters_of(request).names(caller.principal)
     found = await services.grants.put(caller.principal, name, grant, keys, caller.info, validate_only=validate_only)
     return answer(checked(_grants(request, name, found), validate_only=validate_only), None)
 
@@ -274,8 +274,7 @@ async def create_token(
     expires_at = None
     if body.expires_in_days is not None:
         expires_at = dt.datetime.now(dt.UTC) + dt.timedelta(days=body.expires_in_days)
-    keys = [each.key for each in clusters_of(request).all()]
-    place = place_of(body.cluster, body.topic_prefix, keys)
+    place = place_of(body.cluster, body.topic_prefix, clusters_of(request).names(caller.principal))
     wanted = NewToken(name=body.name, role=body.role, scopes=body.scopes, expires_at=expires_at, place=place)
     token, text = await services.security.add_token(caller.principal, wanted, caller.info, validate_only=validate_only)
     data = _token(request, token, None if validate_only else text)

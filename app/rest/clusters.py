@@ -11,7 +11,6 @@ from app.rest.responses import answer, list_body
 from app.rest.routing import JsonRoute
 from app.rest.schemas.clusters import ClusterData, ClusterDataList, ProducerIdsData
 from app.rest.view import MinOffset, View, ViewDep, ready_view, view_now
-from app.security.roles import Role
 from app.services import Anyone, api_url_of, principal_of, root_of, services_of
 
 router = APIRouter(prefix="/v3/clusters", route_class=JsonRoute)
@@ -38,8 +37,9 @@ def cluster_data(view: View) -> dict[str, Any]:
 async def list_clusters(request: Request, _caller: Anyone, min_offset: MinOffset = -1) -> Response:
     """List the clusters that this process follows and can read now. Under /c/KEY it is the one with that key."""
     principal, own = principal_of(request), services_of(request)
-    found = [own] if root_of(request) else clusters_of(request).all()
-    seen = [each for each in found if principal.role_in(each.key) >= Role.VIEWER]
+    seen = clusters_of(request).seen_by(principal)
+    if root_of(request):
+        seen = [each for each in seen if each is own]
     view = await ready_view(request, min_offset) if own in seen else None
     views = [view if each is own else view_now(request, each) for each in seen]
     data = [cluster_data(each) for each in views if each is not None]

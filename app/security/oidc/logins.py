@@ -18,7 +18,7 @@ from app.config import Settings
 from app.db.database import Database
 from app.db.models import User
 from app.group_roles import GroupRole
-from app.http.cluster_paths import HOME
+from app.http.cluster_paths import key_of
 from app.http.errors import ApiError, ForbiddenError, UnavailableError
 from app.security import identities
 from app.security.accounts import AccountError, grants_of
@@ -192,8 +192,7 @@ def rights_of(groups: Sequence[str], given: Sequence[GroupRole]) -> tuple[Role, 
         if not each.cluster:
             own = max(own, role)
             continue
-        cluster = "" if each.cluster == HOME else each.cluster
-        place = (cluster, each.topic_prefix)
+        place = (key_of(each.cluster), each.topic_prefix)
         if place not in grants or grants[place].role < role:
             grants[place] = Grant(*place, role, plain_text(each.group, 255))
     return own, list(grants.values())

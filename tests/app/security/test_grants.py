@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
+from bs4 import BeautifulSoup
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
@@ -215,6 +216,17 @@ def test_a_token_for_one_cluster_and_prefix_is_valid_there_alone(both: LiveWeb, 
     ):
         answer = both.client.post("/v3/tokens", json={"name": "wrong", "role": "viewer", **wrong})
         assert (answer.status_code, said in answer.text) == (422, True), answer.text
+
+
+def test_the_form_of_a_token_names_only_clusters_that_the_user_may_see(both: LiveWeb) -> None:
+    client, _ = user(both, "seer", "none", ("granted", "", "viewer"))
+    page = BeautifulSoup(client.get("/account/tokens", headers=FORM).text, "html.parser")
+    offered = [str(each["value"]) for each in page.select("select[name=cluster] option")]
+    assert offered == ["", "granted"]
+    form = {"name": "of-seer", "role": "viewer", "cluster": "default"}
+    form["csrf_token"] = str(page.select("input[name=csrf_token]")[0]["value"])
+    refused = client.post("/account/tokens", data=form, headers=FORM)
+    assert (refused.status_code, "is not one of granted." in refused.text) == (422, True), refused.text
 
 
 def test_what_a_place_leaves_of_rights() -> None:
