@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final, Literal
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session as OrmSession
 
 from app.cluster.partitions import Outcome, Partition
 from app.db.base import utc_now
+from app.db.locks import Lock, hold
 from app.db.models import ElectionRefusals, LongElectionRecord
 from app.texts import phrase
 from kraft_core.clients.admin.partitions import ElectionType
@@ -24,8 +25,6 @@ KEPT: Final = 5
 """The most elections that are remembered."""
 LEASE_SECONDS: Final = 30
 """How long an election outlives the last sign of its process. The clocks of web processes must differ by less."""
-_LOCK: Final = 0x636F6E636C617667
-"""Key of the PostgreSQL advisory lock under which elections are begun, one at a time."""
 
 ElectionState = Literal["running", "done", "stopped"]
 
@@ -88,8 +87,7 @@ class LongElection:
 
 def begin(session: OrmSession, begun: LongElection) -> str | None:
     """Store an election that begins, and forget old ones. While another one is being held, return its id instead."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    hold(session, Lock.ELECTIONS)
     row = LongElectionRecord
     running = select(row.id).where(row.ended_at.is_(None), row.lease_until >= begun.begun_at)
     if (running_id := session.scalar(running.limit(1))) is not None:

@@ -8,18 +8,16 @@ ended stops working on it. A cancel request is written into the row as well, so 
 import datetime as dt
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.db.base import utc_now
+from app.db.locks import Lock, hold
 from app.reports.models import ACTIVE_STATES, ReportRun
 from app.texts import phrase
 
 LEASE_SECONDS: Final = 30
 """How long a run outlives the last extension by its process. The clocks of web processes must differ by less."""
-
-_CREATION_LOCK: Final = 0x636F6E636C617665
-"""Key of the PostgreSQL advisory lock under which runs are created, one at a time."""
 
 
 def lease_end(now: dt.datetime) -> dt.datetime:
@@ -28,9 +26,8 @@ def lease_end(now: dt.datetime) -> dt.datetime:
 
 
 def lock_creation(session: Session) -> None:
-    """Let no other transaction create a run until this one ends. SQLite allows one writer in any case."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(_CREATION_LOCK)))
+    """Let no other transaction create a run until this one ends."""
+    hold(session, Lock.RUN_CREATION)
 
 
 def renew_lease(session: Session, run_id: int, now: dt.datetime) -> ReportRun | None:

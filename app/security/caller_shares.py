@@ -20,12 +20,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session as OrmSession
 
 from app.db.base import utc_now
 from app.db.database import Database
+from app.db.locks import Lock, hold
 from app.db.models import WebProcess
 from app.db.outage import DatabaseUnavailableError
 from app.security.slots import Pool
@@ -40,8 +41,6 @@ LEASE_SECONDS: Final = 15
 """How long leases outlive the last extension by their process. The clocks of web processes must differ by less."""
 REFUSED_SECONDS: Final = 0.5
 """For how long nothing is leased for a caller after a refusal, so that refused requests cost no transactions."""
-_LOCK: Final = 0x636F6E636C617666
-"""Key of the PostgreSQL advisory lock under which leases are granted, one process at a time."""
 
 Leases = dict[str, dict[str, int]]
 """Slots by the name of their pool and by holder."""
@@ -162,7 +161,7 @@ def agree(
 
     `limits`: of each pool, what every process may use without a lease, and what all together may use.
     """
-    session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    hold(session, Lock.CALLER_SHARES)
     session.execute(delete(WebProcess).where(WebProcess.lease_until < now))
     others = session.scalars(select(WebProcess.leased).where(WebProcess.id != process)).all()
     granted: Leases = {}
