@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.actions.acls import ImportChange
 from app.cluster.acl_presets import INTERNAL_TOPICS, Preset
-from app.rest.schemas.base import CONFIGS_MAX, Body, ChangeBody, ItemResult, ListOf, Name, Resource, Validated
+from app.rest.schemas.base import CONFIGS_MAX, Answer, Body, ChangeBody, ItemResult, ListOf, Name, Resource, Validated
 
 APPLICATION_TOPICS_MAX: Final = 100
 
@@ -60,10 +60,9 @@ class ApplicationBody(ChangeBody):
     connectors: Annotated[tuple[Name, ...], Field(max_length=APPLICATION_TOPICS_MAX, strict=False)] = ()
 
 
-class AclData(Resource):
-    """An ACL."""
+class AclFields(Answer):
+    """The members of an ACL in the words of REST v3."""
 
-    kind: Literal["KafkaAcl"]
     resource_type: str
     resource_name: str
     pattern_type: str
@@ -71,6 +70,12 @@ class AclData(Resource):
     host: str
     operation: str
     permission: str
+
+
+class AclData(AclFields, Resource):
+    """An ACL."""
+
+    kind: Literal["KafkaAcl"]
 
 
 class AclDataList(ListOf[AclData]):
@@ -85,16 +90,8 @@ class DeletedAclsData(Validated):
     data: list[AclData]
 
 
-class AclResult(ItemResult):
+class AclResult(AclFields, ItemResult):
     """The result of one ACL."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission: str
 
 
 class ImportedAclData(AclResult):

@@ -59,30 +59,28 @@ class ProducedContent(Answer):
     size: int
 
 
-class ProducedData(Validated):
+class WrittenRecord(Answer):
+    """A record that was written. In a dry run there is no offset."""
+
+    cluster_id: str
+    topic_name: str
+    partition_id: int | None
+    offset: int | None
+    timestamp: str | None
+    key: ProducedContent | None
+    value: ProducedContent | None
+
+
+class ProducedData(WrittenRecord, Validated):
     """ProduceResponse of REST v3. `error_code` is 200; in a dry run there is no offset."""
 
     error_code: Literal[200]
-    cluster_id: str
-    topic_name: str
-    partition_id: int | None
-    offset: int | None
-    timestamp: str | None
-    key: ProducedContent | None
-    value: ProducedContent | None
 
 
-class ProduceBatchSuccess(Answer):
-    """A record that was written. In a dry run there is no offset."""
+class ProduceBatchSuccess(WrittenRecord):
+    """A record of a batch that was written, by its id."""
 
     id: str
-    cluster_id: str
-    topic_name: str
-    partition_id: int | None
-    offset: int | None
-    timestamp: str | None
-    key: ProducedContent | None
-    value: ProducedContent | None
 
 
 class ProduceBatchFailure(Answer):

@@ -12,7 +12,6 @@ class AclData(Answer, frozen=True, kw_only=True):
     validated: bool | None = None
     metadata: Metadata
     cluster_id: str
-    kind: str
     resource_type: str
     resource_name: str
     pattern_type: str
@@ -20,6 +19,7 @@ class AclData(Answer, frozen=True, kw_only=True):
     host: str
     operation: str
     permission: str
+    kind: str
 
 
 class AclDataList(Answer, frozen=True, kw_only=True):

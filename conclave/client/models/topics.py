@@ -111,9 +111,8 @@ class ProducedContent(Answer, frozen=True, kw_only=True):
 
 
 class ProduceBatchSuccess(Answer, frozen=True, kw_only=True):
-    """A record that was written. In a dry run there is no offset."""
+    """A record of a batch that was written, by its id."""
 
-    id: str
     cluster_id: str
     topic_name: str
     partition_id: int | None
@@ -121,6 +120,7 @@ class ProduceBatchSuccess(Answer, frozen=True, kw_only=True):
     timestamp: str | None
     key: ProducedContent | None
     value: ProducedContent | None
+    id: str
 
 
 class ProducedBatchData(Answer, frozen=True, kw_only=True):
@@ -135,7 +135,6 @@ class ProducedData(Answer, frozen=True, kw_only=True):
     """ProduceResponse of REST v3. `error_code` is 200; in a dry run there is no offset."""
 
     validated: bool | None = None
-    error_code: int
     cluster_id: str
     topic_name: str
     partition_id: int | None
@@ -143,6 +142,7 @@ class ProducedData(Answer, frozen=True, kw_only=True):
     timestamp: str | None
     key: ProducedContent | None
     value: ProducedContent | None
+    error_code: int
 
 
 class ReassignmentData(Answer, frozen=True, kw_only=True):
