@@ -71,8 +71,9 @@ class AclActions(Audited):
             return planned
         new = [each.acl for each in planned if each.change == "CREATE"]
         offset = await self.create(caller, new) if new else None
-        kept = [replace(each, made=offset if each.change == "CREATE" else None) for each in planned[: len(set(acls))]]
-        return kept + await self._delete_others(caller, planned[len(kept) :])
+        listed = [each for each in planned if each.change != "DELETE"]
+        kept = [replace(each, made=offset if each.change == "CREATE" else None) for each in listed]
+        return kept + await self._delete_others(caller, [each for each in planned if each.change == "DELETE"])
 
     async def _delete_others(self, caller: Caller, others: Sequence[ImportedAcl]) -> list[ImportedAcl]:
         """Delete ACLs in batches. After a refusal the rest stay, with the same result."""

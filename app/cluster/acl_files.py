@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.cluster.acls import acl_of
+from app.cluster.acls import acl_of, wrong_principal
 from app.texts import phrase, sentence_of
 from kraft_core.image.acls_image import StandardAcl
-from kraft_core.image.standard_authorizer import parse_principal
 from kraft_core.protocol.acl import WILDCARD
 from kraft_core.protocol.errors import KafkaError
 
@@ -77,11 +76,8 @@ def checked_acl(given: Mapping[str, str]) -> StandardAcl:
     missing = [name for name in MEMBERS if name != "host" and not given.get(name)]
     if missing:
         raise WrongAclError(phrase("%(names)s must be given.", names=", ".join(missing)))
-    try:
-        parse_principal(given["principal"])
-    except ValueError:
-        text = phrase("The principal must be TYPE:NAME, as in User:alice (was '%(name)s').", name=given["principal"])
-        raise WrongAclError(text) from None
+    if text := wrong_principal(given["principal"]):
+        raise WrongAclError(text)
     try:
         return acl_of({**given, "host": given.get("host") or WILDCARD})
     except KafkaError as error:

@@ -22,9 +22,9 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from app.cluster.acl_files import ACLS_MAX
+from app.cluster.acls import wrong_principal
 from app.texts import phrase
 from kraft_core.image.acls_image import StandardAcl
-from kraft_core.image.standard_authorizer import parse_principal
 from kraft_core.protocol.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -68,11 +68,8 @@ class Application:
 
     def acls(self) -> list[StandardAcl]:
         """Return its ACLs, sorted. Raises KafkaError INVALID_REQUEST for what is missing or too much."""
-        try:
-            parse_principal(self.principal)
-        except ValueError:
-            text = phrase("The principal must be TYPE:NAME, as in User:alice (was '%(name)s').", name=self.principal)
-            raise KafkaError(ErrorCode.INVALID_REQUEST, text) from None
+        if text := wrong_principal(self.principal):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
         found: set[StandardAcl] = set()
         for resource, operations in self._rights():
             found.update(self._allowed(resource, operations))

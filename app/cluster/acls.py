@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from app.cluster.changes import Changes, all_of, raise_for
+from app.texts import phrase
 from kraft_core.clients.admin.acls import (
     create_acls_request,
     delete_acls_request,
@@ -13,6 +14,7 @@ from kraft_core.clients.admin.acls import (
 )
 from kraft_core.image.acls_image import AclFilter, StandardAcl
 from kraft_core.image.metadata_image import MetadataImage
+from kraft_core.image.standard_authorizer import parse_principal
 from kraft_core.protocol.acl import (
     CLUSTER_NAME,
     AclOperation,
@@ -95,6 +97,15 @@ def filter_of(acl: StandardAcl) -> AclFilter:
         operation=acl.operation,
         permission_type=acl.permission_type,
     )
+
+
+def wrong_principal(name: str) -> str:
+    """Return what is wrong with the principal of an ACL, "" for nothing."""
+    try:
+        parse_principal(name)
+    except ValueError:
+        return phrase("The principal must be TYPE:NAME, as in User:alice (was '%(name)s').", name=name)
+    return ""
 
 
 def words_of(acl: StandardAcl) -> dict[str, str]:
