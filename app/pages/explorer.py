@@ -180,11 +180,20 @@ async def _found(request: Request, operation_id: str) -> Operation:
 
 def curl_of(request: Request, operation: Operation, entry: Entry) -> str:
     """Return the operation as a command; what is not entered stays in braces."""
-    given = [each for each in operation.fields if each.place == "header" and entry.given[each.name]]
-    headers = "".join(f" \\\n  -H {_quoted(f'{each.name}: {entry.given[each.name]}')}" for each in given)
+    given = _headers(operation, entry)
+    headers = "".join(f" \\\n  -H {_quoted(f'{name}: {value}')}" for name, value in given.items())
     body = f" \\\n  -H 'Content-Type: {_JSON}' -d {_quoted(entry.body)}" if entry.body else ""
     line = f'curl -X {operation.method} -H "Authorization: Bearer $CONCLAVE_TOKEN" \\\n  '
     return f"{line}{_quoted(base_url_of(request) + _target(operation, entry))}{headers}{body}"
+
+
+def _headers(operation: Operation, entry: Entry) -> dict[str, str]:
+    """Return the headers that were entered."""
+    return {
+        each.name: entry.given[each.name]
+        for each in operation.fields
+        if each.place == "header" and entry.given[each.name]
+    }
 
 
 def _quoted(text: str) -> str:
@@ -225,11 +234,7 @@ def _entered(operation: Operation, form: FormData | QueryParams) -> Entry:
 
 async def _send(request: Request, operation: Operation, entry: Entry) -> Sent:
     """Send a change as the caller, and return its answer."""
-    headers = {each.name: entry.given[each.name] for each in operation.fields if each.place == "header"}
-    headers = {name: value for name, value in headers.items() if value} | {
-        "accept": _JSON,
-        "x-csrf-token": csrf_token_of(request),
-    }
+    headers = _headers(operation, entry) | {"accept": _JSON, "x-csrf-token": csrf_token_of(request)}
     if entry.body:
         headers["content-type"] = _JSON
     target = _target(operation, entry)
