@@ -3,11 +3,11 @@
 import itertools
 import shutil
 import socket
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from tests.app.http_proxy import HttpProxy
 from tests.app.live import LiveWeb, web_settings
 from tests.interop import kafka
 
@@ -15,38 +15,14 @@ ATTEMPTS_MAX = 3
 RETRY_S = 60.0
 
 
-class RetryingProxy:
+class RetryingProxy(HttpProxy):
     """Sends each request to one of the ports in turn, and to the next one if there is no answer or 503."""
 
     def __init__(self, ports: list[int]) -> None:
         self._turn = itertools.cycle(ports)
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__()
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, suppress(OSError):
-            request = b""
-            while b"\r\n\r\n" not in request:
-                if not (received := client.recv(65_536)):
-                    return
-                request += received
-            head, _, body = request.partition(b"\r\n\r\n")
-            lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
-            length = next((int(line[15:]) for line in lines if line.lower().startswith(b"content-length:")), 0)
-            while len(body) < length:
-                body += client.recv(65_536)
-            self._forward(client, b"\r\n".join([*lines, b"Connection: close", b"", b""]) + body)
-
-    def _forward(self, client: socket.socket, request: bytes) -> None:
+    def serve(self, client: socket.socket, head: str, request: bytes) -> None:
         deadline = time.monotonic() + RETRY_S
         while time.monotonic() < deadline:
             with suppress(OSError), socket.create_connection(("127.0.0.1", next(self._turn))) as server:
@@ -57,11 +33,7 @@ class RetryingProxy:
                         client.sendall(answer)
                         answer = server.recv(65_536)
                     return
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+            time.sleep(0.05)  # both may be starting
 
 
 class Pair:
