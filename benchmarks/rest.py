@@ -180,7 +180,6 @@ def rest(plan: Plan) -> list[Figure]:
             range(plan.rounds), itertools.product(CALLERS, SIDES), CALLS
         ):
             call = _call(sides[side], operation, numbers)
-            call()
             took_ms, seconds = _timed(call, callers, plan.count(CALLS[operation], callers))
             what = f"{operation}, {callers} caller{'s' if callers > 1 else ''}"
             for name, unit, value in (
